@@ -1,0 +1,41 @@
+"""Bayesian optimisation with cylindrical kernels, for expensive functions of many parameters.
+
+    import cylbo
+
+    result = cylbo.minimize(lambda x: ((x - 0.3) ** 2).sum(), bounds=[(-1, 1)] * 20, budget=60, seed=0)
+    print(result.x, result.fun)
+
+    opt = cylbo.Optimizer(bounds=[(-1, 1)] * 20, seed=0)  # or drive it yourself
+    trial = opt.ask()
+    opt.tell(trial, 1.0)
+"""
+
+from cylbo.config import DEFAULT, METHODS, PAPER, Config
+from cylbo.errors import (
+    CylboError,
+    NotPositiveDefiniteError,
+    SamplingError,
+    TrialClosedError,
+    UnknownTrialError,
+)
+from cylbo.minimize import Result, minimize
+from cylbo.optimizer import Optimizer
+from cylbo.trial import Trial
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "PAPER",
+    "Config",
+    "CylboError",
+    "NotPositiveDefiniteError",
+    "Optimizer",
+    "Result",
+    "SamplingError",
+    "Trial",
+    "TrialClosedError",
+    "UnknownTrialError",
+    "minimize",
+]

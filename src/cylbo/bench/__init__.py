@@ -1,0 +1,1 @@
+"""The laboratory: problems with known optima."""

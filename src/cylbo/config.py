@@ -1,0 +1,103 @@
+"""Every number of a method, each with its source. A method is a choice of parts, not a subclass.
+
+`PAPER` is the authors' method to the letter, `DEFAULT` is ours; `METHODS` names them and the paper's variants. Make your
+own with `dataclasses.replace(cylbo.PAPER, angular_degree=9)` and pass it as `method=`.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+
+from cylbo import maximize, outputs
+from cylbo.acquisition import Acquisition, expected_improvement, log_expected_improvement
+from cylbo.hyper import Priors
+from cylbo.kernel import Cylindrical, Matern
+
+__all__ = ["DEFAULT", "METHODS", "PAPER", "Config", "resolve_method"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A method. The defaults are the paper's ("code": settled by the authors' code, where the paper is silent)."""
+
+    name: str = "custom"
+
+    # surrogate
+    kernel: type[Cylindrical] | type[Matern] = Cylindrical
+    angular_degree: int = 3  # P, Sec. 4.1
+    warped: bool = True  # Kumaraswamy warp of the radius, Eq. (8); False is BOCK-W
+    boundary: bool = False  # fake observation at the rim in the variance; True is BOCK+B
+    priors: Priors = field(default_factory=Priors)
+    stabilizer: float = 1e-6  # on the diagonal, of the amplitude; code (float32)
+    jitters: tuple[float, ...] = tuple(10.0**k for k in range(-6, 0))  # of the diagonal, on failure; code
+    scaling: outputs.Scaling = outputs.raw  # code
+
+    # hyperparameters
+    slice_width: float = 1.0  # first intervals of the first fit; later rounds follow the slices seen. code: always 1
+    first_sweeps: int = 100  # of the first fit, of which the last state is kept; code
+    sweeps: int = 10  # per suggestion, all kept, from the last state of the one before; code
+
+    # acquisition and its maximisation
+    acquisition: Acquisition = expected_improvement
+    sobol: maximize.Spread = maximize.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
+    n_sobol: int = 20_000  # Sec. 4
+    spray: maximize.Spray = maximize.reflected_spray
+    spray_scales: tuple[float, ...] = (0.002,)  # standard deviations in the box [-1, 1]^d; code
+    n_spray: int = 10  # per scale; code
+    n_starts: int = 20  # Sec. 4
+    climb: maximize.Climb = maximize.climb_until_no_decrease  # code
+    learning_rate: float = 0.01  # of Adam; code
+    max_steps: int = 500  # of Adam; code
+
+    # Differs from the paper: every candidate is scored by `screening_samples` of the hyperparameter samples, and only the
+    # best `screening_share` by all of them. It touches nothing but the choice of starts; a share of 1 is the letter.
+    screening_samples: int = 1
+    screening_share: float = 0.025
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no method could work with."""
+        for name in ("angular_degree", "first_sweeps", "sweeps", "n_sobol", "n_starts", "max_steps", "screening_samples"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"Config expected {name} to be an integer of at least 1, got {value!r}.")
+        if not 0.0 < self.screening_share <= 1.0:
+            raise ValueError(f"Config expected screening_share in (0, 1], got {self.screening_share!r}.")
+        if not (math.isfinite(self.stabilizer) and self.stabilizer >= 0.0):
+            raise ValueError(f"Config expected a stabilizer >= 0, got {self.stabilizer!r}.")
+
+
+PAPER = Config(name="paper")
+
+DEFAULT = dataclasses.replace(
+    PAPER,
+    name="default",
+    # float64 factors allow a far smaller nugget than the authors' float32: differences of a millionth of the spread count
+    stabilizer=1e-10,
+    jitters=tuple(10.0**k for k in range(-10, 0)),
+    scaling=outputs.standardized,
+    priors=Priors(log_noise=(-22.0, 16.0)),
+    acquisition=log_expected_improvement,
+    sobol=maximize.sobol_scrambled,
+    spray=maximize.projected_spray,
+    spray_scales=(0.002, 0.02, 0.2),
+    n_spray=100,
+    climb=maximize.climb_keeping_best,
+    max_steps=100,
+)
+
+METHODS: dict[str, Config] = {
+    "default": DEFAULT,
+    "paper": PAPER,
+    "paper-w": dataclasses.replace(PAPER, name="paper-w", warped=False),
+    "paper+b": dataclasses.replace(PAPER, name="paper+b", boundary=True),
+    "matern": dataclasses.replace(PAPER, name="matern", kernel=Matern, warped=False),
+}
+
+
+def resolve_method(method: str | Config) -> Config:
+    """The configuration of that name, or the configuration itself."""
+    if isinstance(method, Config):
+        return method
+    if isinstance(method, str) and method in METHODS:
+        return METHODS[method]
+    raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))} or a cylbo.Config, got {method!r}.")

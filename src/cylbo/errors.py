@@ -1,0 +1,42 @@
+"""Errors that only cylbo can raise.
+
+    CylboError
+    ├── NotPositiveDefiniteError   a covariance matrix resisted every jitter (also ArithmeticError)
+    ├── SamplingError              no hyperparameters with a finite density were found (also ArithmeticError)
+    ├── UnknownTrialError          a trial that this optimizer never handed out (also KeyError)
+    └── TrialClosedError           a trial that was told or failed before (also ValueError)
+
+Plain mistakes in arguments raise ValueError or TypeError. The two arithmetic ones never leave
+`Optimizer.ask`: a suggestion falls back instead (see `suggest.py`).
+"""
+
+__all__ = [
+    "CylboError",
+    "NotPositiveDefiniteError",
+    "SamplingError",
+    "TrialClosedError",
+    "UnknownTrialError",
+]
+
+
+class CylboError(Exception):
+    """The root of every error of this package."""
+
+
+class NotPositiveDefiniteError(CylboError, ArithmeticError):
+    """A covariance matrix could not be factorised even with the largest jitter."""
+
+
+class SamplingError(CylboError, ArithmeticError):
+    """The slice sampler has no starting point of positive density."""
+
+
+class UnknownTrialError(CylboError, KeyError):
+    """The trial id was never handed out by this optimizer."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class TrialClosedError(CylboError, ValueError):
+    """The trial already has a value or was already reported as failed."""

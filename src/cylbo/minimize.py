@@ -1,0 +1,131 @@
+"""The loop that most people want."""
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cylbo.config import Config
+from cylbo.optimizer import Optimizer
+from cylbo.progress import ProgressBar
+from cylbo.space import Bounds, Region
+from cylbo.trial import Trial
+
+__all__ = ["Result", "minimize"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came out, in the words of `scipy.optimize.OptimizeResult`."""
+
+    x: Array | None  # (d,) best point, earlier evaluations included; None if nothing succeeded
+    fun: float  # its value; NaN if nothing succeeded
+    nfev: int  # evaluations made, failed ones included, earlier ones (`x0`, `y0`) not
+    x_iters: Array  # (nfev, d) the points evaluated, in order
+    func_vals: Array  # (nfev,) their values, NaN where an evaluation failed
+    success: bool  # the budget was used up (or the callback stopped) and there is a best point
+    message: str
+    trials: list[Trial] = field(repr=False)  # everything, earlier evaluations first
+
+
+def minimize(
+    fun: Callable[[Array], float],
+    bounds: Bounds,
+    *,
+    budget: int = 200,
+    seed: int | None = None,
+    method: str | Config = "default",
+    center: ArrayLike | None = None,
+    x0: ArrayLike | None = None,
+    y0: ArrayLike | None = None,
+    region: Region = "box",
+    callback: Callable[[Trial], object] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise an expensive function.
+
+    Args:
+        fun: takes a (d,) array in user units, returns a number. NaN or infinity counts as a failed evaluation. If it raises,
+            the exception comes through with the result so far as its attribute `result`; so does Ctrl-C.
+        bounds: (d, 2), a (low, high) per parameter.
+        budget: the number of evaluations of `fun`.
+        seed: any non-negative integer; the same seed gives the same run on the same machine.
+        method: "default", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
+        center: (d,) your best guess, evaluated first; by default the middle of the box.
+        x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. Without `y0`: points to evaluate first.
+        y0: (k,) values at `x0`.
+        region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are defined
+            everywhere.
+        callback: called with every finished trial; may raise StopIteration to end the run.
+        progress: show a bar with the best value and the seconds per suggestion.
+
+    """
+    if not callable(fun):
+        raise TypeError(f"fun must be callable, got {fun!r}.")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable or None, got {callback!r}.")
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
+        raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
+    opt = Optimizer(bounds, seed=seed, method=method, center=center, x0=x0, y0=y0, region=region)
+    n_earlier = len(opt.trials)
+    message = f"used the budget of {budget} evaluations"
+    try:
+        with ProgressBar(budget, shown=progress) as bar:
+            for _ in range(budget):
+                trial = opt.ask()
+                trial = _evaluate(fun, opt, trial)
+                bar.update(trial, opt.best)
+                if callback is not None:
+                    try:
+                        callback(trial)
+                    except StopIteration:
+                        message = "stopped by the callback"
+                        break
+    except BaseException as error:
+        _attach(error, _result(opt, n_earlier, success=False, message=f"stopped by {type(error).__name__}: {error}"))
+        raise
+    return _result(opt, n_earlier, success=opt.best is not None, message=message)
+
+
+def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial) -> Trial:
+    try:
+        value = fun(trial.x.copy())  # a copy: what fun does to its argument stays its own affair
+    except BaseException as error:
+        opt.fail(trial, f"{type(error).__name__}: {error}")
+        raise
+    if isinstance(value, numbers.Real) and not math.isfinite(value):
+        return opt.fail(trial, f"the objective returned {float(value)}")
+    try:
+        return opt.tell(trial, value)
+    except TypeError as error:
+        opt.fail(trial, str(error))
+        raise TypeError(f"the objective must return one real number: {error}") from error
+
+
+def _attach(error: BaseException, result: Result) -> None:
+    try:
+        error.result = result  # type: ignore[attr-defined]
+    except AttributeError:  # an exception class with __slots__
+        return
+    error.add_note(f"cylbo: {result.nfev} evaluations were made; they are in the attribute `result` of this exception.")
+
+
+def _result(opt: Optimizer, n_earlier: int, *, success: bool, message: str) -> Result:
+    trials = opt.trials
+    made = [trial for trial in trials[n_earlier:] if trial.status != "open"]
+    best = opt.best
+    return Result(
+        x=None if best is None else best.x.copy(),
+        fun=math.nan if best is None else best.value,
+        nfev=len(made),
+        x_iters=np.array([trial.x for trial in made]).reshape(len(made), opt.space.dim),
+        func_vals=np.array([trial.value for trial in made]),
+        success=success,
+        message=message if best is not None else f"{message}; no evaluation succeeded",
+        trials=trials,
+    )

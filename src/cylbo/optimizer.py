@@ -1,0 +1,141 @@
+"""Ask and tell: the only object with memory. Nothing numerical happens here."""
+
+import time
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from cylbo.config import Config, resolve_method
+from cylbo.slice_sampler import Chain
+from cylbo.space import Bounds, Region, Space
+from cylbo.suggest import Known, suggest
+from cylbo.trial import History, Trial, checked_value
+
+__all__ = ["Optimizer"]
+
+
+class Optimizer:
+    """Suggests points to evaluate and learns from what they gave.
+
+    ```python
+    opt = cylbo.Optimizer(bounds, seed=0)
+    while True:
+        trial = opt.ask()
+        opt.tell(trial, simulate(trial.x))
+    ```
+
+    Any number of trials may be open at once; their points differ. The first ask is the centre. A run is a function of the
+    arguments and of what was told: the same seed gives the same points, whatever else the process does with random numbers.
+    """
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        *,
+        seed: int | None = None,
+        method: str | Config = "default",
+        center: ArrayLike | None = None,
+        x0: ArrayLike | None = None,
+        y0: ArrayLike | None = None,
+        region: Region = "box",
+    ) -> None:
+        """Set up a search.
+
+        Args:
+            bounds: (d, 2), a (low, high) per parameter.
+            seed: any non-negative integer; None draws one (see the attribute `seed`).
+            method: "default", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
+            center: (d,) the ball's centre in user units, your best guess; by default the middle of the box.
+            x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first.
+            y0: (k,) values at `x0`.
+            region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the box, for
+                objectives that are defined everywhere (the paper's experiments).
+
+        """
+        self.config = resolve_method(method)
+        self.space = Space(bounds, center, region)
+        self.seed = _checked_seed(seed)
+        self.history = History()
+        self._chain: Chain | None = None
+        self._queue: list[NDArray[np.float64]] = []
+        self._take_earlier(x0, y0)
+
+    @property
+    def best(self) -> Trial | None:
+        """The best trial so far, or None before the first value."""
+        return self.history.best
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials by id, earlier evaluations first."""
+        return self.history.all
+
+    def ask(self) -> Trial:
+        """A new open trial, at the most promising point that is not taken yet.
+
+        Never fails for numerical reasons; `trial.origin` says how the point came about.
+        """
+        began = time.perf_counter()
+        center = self.space.center
+        if self._queue:
+            x, origin = self._queue.pop(0), "given"
+        elif not any(np.array_equal(trial.x, center) for trial in self.history.all):
+            x, origin = center, "center"
+        else:
+            rng = np.random.default_rng([self.seed, len(self.history)])
+            suggestion = suggest(self._known(), self._chain, self.space.domain, self.config, rng)
+            self._chain = suggestion.chain
+            x, origin = self.space.to_user(suggestion.x), suggestion.rung
+        return self.history.add(x, origin=origin, seconds=time.perf_counter() - began)
+
+    def tell(self, trial: Trial | int, value: float) -> Trial:
+        """Record the value of an open trial (or of its id); a value that is not one finite number changes nothing."""
+        found = self.history[trial]
+        return self.history.close(trial, value=checked_value(value, found), status="done")
+
+    def fail(self, trial: Trial | int, reason: str = "") -> Trial:
+        """Record that an open trial gave nothing: its surroundings are expected to be no better than the average."""
+        return self.history.close(trial, status="failed", reason=str(reason))
+
+    def _known(self) -> Known:
+        done = self.history.of("done")
+        return Known(
+            x=self._points(done),
+            y=torch.tensor([trial.value for trial in done], dtype=torch.float64),
+            pending=self._points(self.history.of("open")),
+            failed=self._points(self.history.of("failed")),
+        )
+
+    def _points(self, trials: list[Trial]) -> torch.Tensor:  # -> (n, d)
+        if not trials:
+            return torch.empty(0, self.space.dim, dtype=torch.float64)
+        return self.space.to_ball(np.stack([trial.x for trial in trials]))
+
+    def _take_earlier(self, x0: ArrayLike | None, y0: ArrayLike | None) -> None:
+        if x0 is None:
+            if y0 is not None:
+                raise ValueError("y0 was given without x0; pass the (k, d) points that gave these values as x0.")
+            return
+        points = self.space.checked_evaluated(x0, "x0")
+        if y0 is None:
+            self._queue = list(points)
+            return
+        try:
+            values = np.array(y0, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"y0 must be an array of numbers, got {y0!r}.") from error
+        if values.shape != (len(points),):
+            raise ValueError(f"y0 must have shape ({len(points)},), one value per row of x0, got {values.shape}.")
+        if not np.isfinite(values).all():
+            raise ValueError(f"y0 must be finite, got {values}; leave failed evaluations out of x0 and y0.")
+        for x, y in zip(points, values.tolist(), strict=True):
+            self.history.add(x, value=y, status="done", origin="told")
+
+
+def _checked_seed(seed: int | None) -> int:
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
+    return int(seed)

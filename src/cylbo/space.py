@@ -1,0 +1,110 @@
+"""The user's search space: bounds and centre, user units <-> ball coordinates.
+
+Ball coordinates are those of the box scaled to [-1, 1]^d, measured from the centre. Conversions use nothing but the point
+itself, so a point given back by the user lands exactly where it was: the centre at 0, in particular.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from cylbo.geometry import Domain
+
+__all__ = ["Bounds", "Region", "Space"]
+
+Array = NDArray[np.float64]
+Bounds = Sequence[tuple[float, float]] | ArrayLike
+Region = Literal["box", "ball"]
+
+
+class Space:
+    """A box with a centre, and the ball around it."""
+
+    def __init__(self, bounds: Bounds, center: ArrayLike | None = None, region: Region = "box") -> None:
+        """Check everything; raise ValueError or TypeError with what was expected, what came and where."""
+        self.low, self.high = _checked_bounds(bounds)
+        if region not in ("box", "ball"):
+            raise ValueError(f"region must be 'box' or 'ball', got {region!r}.")
+        self.region = region
+        self.center: Array = 0.5 * self.low + 0.5 * self.high
+        if center is not None:
+            self.center = self.checked_points(center, "center", ndim=1)
+            outside = np.flatnonzero((self.center < self.low) | (self.center > self.high))
+            if len(outside):
+                raise ValueError(f"center must lie inside the bounds, {_first(self, outside, self.center)}.")
+        self._center_in_box = self._to_box(self.center)
+        self.center.flags.writeable = False
+        low, high = -1.0 - self._center_in_box, 1.0 - self._center_in_box
+        radius = float(np.linalg.norm(np.maximum(-low, high)))  # to the farthest corner: sqrt(d) from the middle
+        self.domain = Domain(torch.from_numpy(low), torch.from_numpy(high), radius, within_box=region == "box")
+
+    @property
+    def dim(self) -> int:
+        """The number of parameters, d."""
+        return len(self.low)
+
+    def _to_box(self, x: Array) -> Array:
+        return 2.0 * ((x - self.low) / (self.high - self.low)) - 1.0
+
+    def to_ball(self, x: Array) -> Tensor:  # (..., d) -> (..., d)
+        """Points in user units as ball coordinates."""
+        return torch.from_numpy(self._to_box(x) - self._center_in_box)
+
+    def to_user(self, z: Tensor) -> Array:  # (d,) -> (d,)
+        """A point of the ball in user units, clipped to the bounds if the region is the box; the centre exactly."""
+        ball = z.numpy()
+        if not ball.any():
+            return self.center.copy()
+        x = self.low + 0.5 * (ball + self._center_in_box + 1.0) * (self.high - self.low)
+        return np.clip(x, self.low, self.high) if self.region == "box" else x
+
+    def checked_points(self, points: ArrayLike, name: str, ndim: int) -> Array:
+        """An own float64 copy of finite points of the right shape."""
+        try:
+            x = np.array(points, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must be an array of numbers, got {points!r}.") from error
+        expected = f"({self.dim},)" if ndim == 1 else f"(k, {self.dim})"
+        if x.ndim != ndim or x.shape[-1] != self.dim:
+            raise ValueError(f"{name} must have shape {expected}, got {x.shape}.")
+        if not np.isfinite(x).all():
+            raise ValueError(f"{name} must be finite, got {x}.")
+        return x
+
+    def checked_evaluated(self, points: ArrayLike, name: str) -> Array:  # (k, d) -> (k, d)
+        """Points of the search region."""
+        x = self.checked_points(points, name, ndim=2)
+        tolerance = 1e-9
+        ball = self.to_ball(x)
+        inside = (ball - self.domain.project(ball)).abs().amax(-1) <= tolerance
+        for i in np.flatnonzero(~inside.numpy()):
+            where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
+            raise ValueError(f"{name} must lie inside {where}; row {i} does not: {x[i]}.")
+        return x
+
+
+def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
+    try:
+        array = np.array(bounds, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"bounds must be a sequence of (low, high) pairs of numbers, got {bounds!r}.") from error
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ValueError(f"bounds must have shape (d, 2), one (low, high) per parameter, got {array.shape}.")
+    for i, (low, high) in enumerate(array):
+        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low)):
+            raise ValueError(f"bounds must be finite, and so their difference; parameter {i} has ({low}, {high}).")
+        if low >= high:
+            kind = "equal" if low == high else "reversed"
+            raise ValueError(f"bounds must have low < high; those of parameter {i} are {kind}: ({low}, {high}).")
+        if not high - low > 1e-12 * max(abs(low), abs(high)):
+            raise ValueError(f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high}).")
+    return array[:, 0].copy(), array[:, 1].copy()
+
+
+def _first(space: Space, outside: NDArray[np.intp], x: Array) -> str:
+    i = outside[0]
+    return f"parameter {i} is {x[i]} and its bounds are ({space.low[i]}, {space.high[i]})"

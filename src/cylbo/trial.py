@@ -1,0 +1,100 @@
+"""Trials, and the ordered record of them."""
+
+import dataclasses
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cylbo.errors import TrialClosedError, UnknownTrialError
+
+__all__ = ["History", "Trial", "checked_value"]
+
+Status = Literal["open", "done", "failed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One evaluation: a snapshot, replaced by a new one in the history when its value arrives."""
+
+    id: int
+    x: NDArray[np.float64]  # (d,) in user units, read-only
+    value: float = math.nan
+    status: Status = "open"
+    origin: str = "model"  # how the point came about: a rung of `suggest.py`, or "told" for earlier evaluations
+    seconds: float = 0.0  # spent on suggesting it
+    reason: str = ""  # of a failure
+
+    def __repr__(self) -> str:
+        shown = f"value={self.value:.6g}" if self.status == "done" else f"status={self.status!r}"
+        return f"Trial(id={self.id}, {shown}, x=<{len(self.x)} parameters>)"
+
+
+class History:
+    """All trials in the order of their ids."""
+
+    def __init__(self) -> None:
+        self._trials: list[Trial] = []
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def __getitem__(self, trial: int | Trial) -> Trial:
+        """The newest snapshot of a trial, by id or by an older snapshot."""
+        i = trial.id if isinstance(trial, Trial) else trial
+        if isinstance(i, bool) or not isinstance(i, numbers.Integral) or not 0 <= i < len(self):
+            known = f"ids 0 to {len(self) - 1}" if len(self) else "no trials yet"
+            raise UnknownTrialError(f"expected a trial of this optimizer, which has {known}; got {i!r}.")
+        found = self._trials[int(i)]
+        if isinstance(trial, Trial) and trial.x is not found.x:
+            raise UnknownTrialError(f"trial {i} comes from another optimizer; tell it to the one that asked it.")
+        return found
+
+    def add(self, x: NDArray[np.float64], **fields: object) -> Trial:
+        """A new trial with the next id."""
+        x = np.array(x)
+        x.flags.writeable = False
+        trial = Trial(len(self), x, **fields)  # type: ignore[arg-type]
+        self._trials.append(trial)
+        return trial
+
+    def close(self, trial: int | Trial, **fields: object) -> Trial:
+        """The trial with its outcome; only an open one may be closed."""
+        found = self[trial]
+        if found.status != "open":
+            was = f"told ({found.value})" if found.status == "done" else f"reported as failed ({found.reason!r})"
+            raise TrialClosedError(f"trial {found.id} was already {was}; ask() for a new one.")
+        closed = dataclasses.replace(found, **fields)  # type: ignore[arg-type]
+        self._trials[found.id] = closed
+        return closed
+
+    def of(self, status: Status) -> list[Trial]:
+        """The trials of that status, by id."""
+        return [trial for trial in self._trials if trial.status == status]
+
+    @property
+    def all(self) -> list[Trial]:
+        """Every trial, by id."""
+        return list(self._trials)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the least value, the earliest of equals; None before any value."""
+        return min(self.of("done"), key=lambda trial: trial.value, default=None)
+
+
+def checked_value(value: object, trial: Trial) -> float:
+    """`value` as a finite float, or an error that says what to do instead."""
+    hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, numbers.Real):
+        shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
+        raise TypeError(f"expected one real number, got {type(value).__name__}{shape} {hint}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number, got {number} {hint}")
+    return number
