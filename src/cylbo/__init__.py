@@ -1,13 +1,13 @@
 """Bayesian optimisation with cylindrical kernels, for expensive functions of many parameters.
 
-    import cylbo
+import cylbo
 
-    result = cylbo.minimize(lambda x: ((x - 0.3) ** 2).sum(), bounds=[(-1, 1)] * 20, budget=60, seed=0)
-    print(result.x, result.fun)
+result = cylbo.minimize(lambda x: ((x - 0.3) ** 2).sum(), bounds=[(-1, 1)] * 20, budget=60, seed=0)
+print(result.x, result.fun)
 
-    opt = cylbo.Optimizer(bounds=[(-1, 1)] * 20, seed=0)  # or drive it yourself
-    trial = opt.ask()
-    opt.tell(trial, 1.0)
+opt = cylbo.Optimizer(bounds=[(-1, 1)] * 20, seed=0)  # or drive it yourself
+trial = opt.ask()
+opt.tell(trial, 1.0)
 """
 
 from cylbo.config import DEFAULT, METHODS, PAPER, Config

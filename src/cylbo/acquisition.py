@@ -1,61 +1,91 @@
-"""Expected improvement and its logarithm, for minimisation, averaged over hyperparameter samples.
+"""Expected improvement and its logarithm, for minimisation, combined over hyperparameter samples.
 
     mean, variance (s, m) posterior of the latent function   best: the incumbent's value   z = (best - mean) / sd
+
+Each returns its values (m,) and their derivatives by mean and variance (s, m), (s, m), ready for `Posterior.pullback`.
 """
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from scipy.special import erfcx, logsumexp, ndtr
 
+from cylbo.geometry import Array
 from cylbo.gp import Posterior
 
-__all__ = ["Acquisition", "expected_improvement", "log_expected_improvement"]
-
-# posterior (s, m), value of the incumbent -> (m,)
-Acquisition = Callable[[Posterior, float], Tensor]
+__all__ = ["Acquired", "Acquisition", "expected_improvement", "log_expected_improvement", "log_h"]
 
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 SQRT_PI_OVER_2 = math.sqrt(0.5 * math.pi)
 
 
-def expected_improvement(posterior: Posterior, best: float) -> Tensor:  # (s, m) -> (m,)
+class Acquired(NamedTuple):
+    """Values of an acquisition and how they change with the posterior."""
+
+    value: Array  # (m,)
+    mean_bar: Array  # (s, m)
+    variance_bar: Array  # (s, m)
+
+
+# posterior, value of the incumbent -> ...
+Acquisition = Callable[[Posterior, float], Acquired]
+
+
+def expected_improvement(posterior: Posterior, best: float) -> Acquired:
     """Sum over the samples of sd phi(z) + (best - mean) Phi(z), each clamped at 0 from below.
 
     The sum, not the average, as in the authors' code: their stopping rule of Adam has an absolute part. The closed
     form cancels for z < -6 or so; `log_expected_improvement` does not.
     """
-    sd = posterior.variance.sqrt()
+    sd = np.sqrt(posterior.variance)
     gain = best - posterior.mean
     z = gain / sd
-    density = torch.exp(-0.5 * z * z - LOG_SQRT_2PI)
-    return (sd * density + gain * torch.special.ndtr(z)).clamp_min(0.0).sum(0)
+    density = np.exp(-0.5 * z * z - LOG_SQRT_2PI)
+    chance = ndtr(z)
+    value = sd * density + gain * chance
+    positive = value > 0
+    return Acquired(
+        np.where(positive, value, 0.0).sum(0),
+        np.where(positive, -chance, 0.0),
+        np.where(positive, 0.5 * density / sd, 0.0),
+    )
 
 
-def log_expected_improvement(posterior: Posterior, best: float) -> Tensor:  # (s, m) -> (m,)
+def log_expected_improvement(posterior: Posterior, best: float) -> Acquired:
     """Logarithm of the expected improvement averaged over the samples, exact far into the tail."""
-    sd = posterior.variance.sqrt()
-    each = log_h((best - posterior.mean) / sd) + sd.log()
-    return torch.logsumexp(each, 0) - math.log(len(each))
+    sd = np.sqrt(posterior.variance)
+    z = (best - posterior.mean) / sd
+    h, h_slope = log_h(z)
+    each = h + np.log(sd)
+    total = logsumexp(each, axis=0)
+    share = np.exp(each - total)  # (s, m) of each sample in the average
+    return Acquired(
+        total - math.log(len(each)),
+        share * -h_slope / sd,
+        share * 0.5 * (1.0 - h_slope * z) / posterior.variance,
+    )
 
 
-def log_h(z: Tensor) -> Tensor:
-    """log(phi(z) + z Phi(z)), the log expected improvement of a standard normal (Ament et al. 2023, Sec. 4.1).
+def log_h(z: Array) -> tuple[Array, Array]:
+    """log(phi(z) + z Phi(z)), the log expected improvement of a standard normal, and its derivative.
 
-    Above -1 the plain form; below, log phi(z) + log(1 - |z| m) with the Mills ratio m = Phi(z) / phi(z) from erfcx; below
-    -50, where that bracket begins to cancel, its asymptotic series 1/z^2 - 3/z^4 + 15/z^6 - 105/z^8 + 945/z^10.
+    After Ament et al. 2023, Sec. 4.1: above -1 the plain form; below, log phi(z) + log(1 - |z| M) with the Mills ratio
+    M = Phi(z) / phi(z) from erfcx; below -50, where that bracket begins to cancel, its asymptotic series
+    1/z^2 - 3/z^4 + 15/z^6 - 105/z^8 + 945/z^10. The derivative is Phi / (phi + z Phi) = M / (1 - |z| M).
     """
-    near = z.clamp_min(-1.0)
-    near_value = torch.log(torch.exp(-0.5 * near * near - LOG_SQRT_2PI) + near * torch.special.ndtr(near))
+    near = np.maximum(z, -1.0)
+    near_density, near_chance = np.exp(-0.5 * near * near - LOG_SQRT_2PI), ndtr(near)
+    near_h = near_density + near * near_chance
 
-    tail = z.clamp(-50.0, -1.0)
-    mills = SQRT_PI_OVER_2 * torch.special.erfcx(tail / -math.sqrt(2.0))
-    tail_value = torch.log1p(tail * mills)
+    tail = np.minimum(z, -1.0)
+    mills = SQRT_PI_OVER_2 * erfcx(tail / -math.sqrt(2.0))
+    moderate = np.maximum(tail, -50.0)
+    u = 1.0 / (tail * tail)
+    series = u * (1.0 + u * (-3.0 + u * (15.0 + u * (-105.0 + u * 945.0))))
+    bracket = np.where(z < -50.0, series, 1.0 + moderate * mills)
 
-    far = z.clamp_max(-50.0)
-    u = 1.0 / (far * far)
-    far_value = torch.log1p(u * (-3.0 + u * (15.0 + u * (-105.0 + u * 945.0)))) - 2.0 * torch.log(-far)
-
-    below = torch.where(z < -50.0, far_value, tail_value) - 0.5 * z * z - LOG_SQRT_2PI
-    return torch.where(z > -1.0, near_value, below)
+    value = np.where(z > -1.0, np.log(near_h), np.log(bracket) - 0.5 * tail * tail - LOG_SQRT_2PI)
+    slope = np.where(z > -1.0, near_chance / near_h, mills / bracket)
+    return value, slope

@@ -19,20 +19,18 @@ Left open by the paper, and settled here:
   directions a_i, given by its mean and variance (the authors' code forbids the question).
 """
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from cylbo.geometry import polar
+from cylbo.geometry import Array, polar
 from cylbo.gp import GP, JITTERS, SMALLEST_VARIANCE, Data, Posterior, dot
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import Cylindrical
-from cylbo.linalg import Array
 
 __all__ = ["CenterObservations", "CenteredGP"]
 
@@ -56,77 +54,118 @@ class CenteredGP(GP):
         super().__init__(data, kernel, h, stabilizer=stabilizer, jitters=jitters)
         self.boundary = boundary
         self.r, self.a = polar(data.x)
-        zero = data.x.new_zeros(1)
-        self.k_center = kernel.radial(zero, self.r, self.h)  # (s, 1, n) K_r(0, r_N)
 
-    def subset(self, samples: slice) -> Self:
-        """The GPs of some of the samples, sharing the factors."""
-        part = super().subset(samples)
-        part.k_center = self.k_center[samples]
-        return part
-
-    def posterior(self, x: Tensor) -> Posterior:  # (m, d)
+    def posterior(self, x: Array) -> Posterior:  # (m, d)
         """Posterior mean and variance of the latent function at the queries, each seeing the centre its own way."""
         r, a = polar(x)
         at_center = r == 0
         if not at_center.any():
-            return self._posterior(r, a @ self.a.mT)
-        mean = x.new_empty(len(self), len(x))
-        variance = torch.empty_like(mean)
-        away = self._posterior(r[~at_center], a[~at_center] @ self.a.mT)
+            return self._posterior(r, a)
+        mean = np.empty((len(self), len(x)))
+        variance = np.empty_like(mean)
+        away = self._posterior(r[~at_center], a[~at_center])
         mean[:, ~at_center], variance[:, ~at_center] = away.mean, away.variance
-        here = self._posterior_at_center()
-        mean[:, at_center], variance[:, at_center] = here.mean, here.variance
-        return Posterior(mean, variance)
+        mean[:, at_center], variance[:, at_center] = self._moments_at_center()
 
-    def _posterior_at_center(self) -> Posterior:
+        def pullback(mean_bar: Array, variance_bar: Array) -> Array:
+            x_bar = np.zeros_like(x)  # the centre has no direction and so no slope
+            x_bar[~at_center] = away.pullback(mean_bar[:, ~at_center], variance_bar[:, ~at_center])
+            return x_bar
+
+        return Posterior(mean, variance, pullback)
+
+    def _moments_at_center(self) -> tuple[Array, Array]:  # (s, 1), (s, 1)
         """Moments of the equal mixture over the training directions; without any, of one arbitrary direction."""
-        if len(self.a):
-            each = self._posterior(torch.zeros_like(self.r), self.a @ self.a.mT)  # (s, n)
-        else:
-            each = self._posterior(self.r.new_zeros(1), self.r.new_zeros(1, 0))
-        mean = each.mean.mean(-1, keepdim=True)
-        spread = (each.mean - mean).square().mean(-1, keepdim=True)
-        return Posterior(mean, each.variance.mean(-1, keepdim=True) + spread)
+        directions = self.a if len(self.a) else np.eye(1, self.data.x.shape[-1])
+        each = self._posterior(np.zeros(len(directions)), directions)  # (s, n)
+        mean = each.mean.mean(-1, keepdims=True)
+        spread = ((each.mean - mean) ** 2).mean(-1, keepdims=True)
+        return mean, each.variance.mean(-1, keepdims=True) + spread
 
-    def _posterior(self, r: Tensor, t: Tensor) -> Posterior:  # (m,), (m, n)
-        """Block form of the (n + 1)- or, with the fake point at the rim, (n + 2)-point posterior."""
+    def _posterior(self, r: Array, a: Array) -> Posterior:  # (m,), (m, d)
+        """Block form of the (n + 1)-point posterior or, with the fake point at the rim, of the (n + 2)-point one.
+
+        Whitened: e the query, f the centre, b the rim. First the data explain each of them, then the centre explains
+        what is left (kappa of the query, eta of its own value, omega of the rim), then the rim.
+        """
         kernel, h, m = self.kernel, self.h, len(r)
+        zero, rim = np.zeros(1), np.array([kernel.ball_radius])
+        has_center, boundary = len(self.data.center_y) > 0, self.boundary
+        t = a @ self.a.T
         angular = kernel.angular(t, h)  # (s, m, n)
-        rows = [kernel.radial(r, self.r, h) * angular]
-        if len(self.data.center_y):
-            rows.append(self.k_center * angular)
-        if self.boundary:
-            rim = r.new_tensor([kernel.ball_radius])
-            rows.append(kernel.radial(rim, self.r, h) * angular)
-        whitened = self.whiten(torch.cat(rows, 1))  # one product with W for all of them
-        e, *others = whitened.split(m, 1)
+        radials = [kernel.radial(r, self.r, h)]  # of the query, the centre, the rim: (s, m or 1, n)
+        radials += [kernel.radial(zero, self.r, h)] * has_center + [kernel.radial(rim, self.r, h)] * boundary
+        # One product with W for all of them
+        whitened = self.whiten(np.concatenate([radial * angular for radial in radials], 1))
+        e, *others = (whitened[:, i * m : (i + 1) * m] for i in range(len(radials)))
         mean = h.mean[:, None] + dot(e, self.g)
         variance = 1.0 + self.stabilizer - dot(e, e)
 
-        if len(self.data.center_y):
-            f, *others = others
-            zero = r.new_zeros(1)
-            p = self._pivot(f).sqrt()
-            k_bar = (kernel.radial(r, zero, h).squeeze(-1) - dot(f, e)) / p
-            y_bar = (self.data.center_y.mean() - h.mean[:, None] - dot(f, self.g)) / p
-            mean = mean + k_bar * y_bar
-            variance = variance - k_bar**2
+        if has_center:
+            f = others[0]
+            p = np.sqrt(self._pivot(f))
+            kappa = (kernel.radial(r, zero, h)[..., 0] - dot(f, e)) / p
+            eta = (self.data.center_y.mean() - h.mean[:, None] - dot(f, self.g)) / p
+            mean = mean + kappa * eta
+            variance = variance - kappa**2
 
-        if self.boundary:  # differs from the mean: the fake point has no value, so only the variance knows it
-            (b,) = others
-            rim_query = kernel.radial(r, rim, h).squeeze(-1) - dot(b, e)
-            rim_variance = 1.0 + self.tau[:, None] - dot(b, b)
-            if len(self.data.center_y):
-                q_bar = (kernel.radial(zero, rim, h).squeeze(-1) - dot(f, b)) / p
-                rim_query, rim_variance = rim_query - k_bar * q_bar, rim_variance - q_bar**2
-            variance = variance - rim_query**2 / rim_variance.clamp_min(SMALLEST_VARIANCE)
-        return Posterior(mean, self.scaled_variance(variance))
+        if boundary:  # the fake point has no value, so only the variance knows it
+            b = others[-1]
+            gap = kernel.radial(r, rim, h)[..., 0] - dot(b, e)
+            rest = 1.0 + self.tau[:, None] - dot(b, b)
+            if has_center:
+                omega = (kernel.radial(zero, rim, h)[..., 0] - dot(f, b)) / p
+                gap, rest = gap - kappa * omega, rest - omega**2
+            rest = np.maximum(rest, SMALLEST_VARIANCE)
+            variance = variance - gap**2 / rest
 
-    def _pivot(self, f: Tensor) -> Tensor:  # (s, m, n) -> (s, m)
+        def pullback(mean_bar: Array, variance_bar: Array) -> Array:
+            v_bar = self.unit_variance_bar(variance, variance_bar)
+            e_bar = mean_bar[..., None] * self.g[:, None, :] - 2.0 * v_bar[..., None] * e
+            whitened_bars = [e_bar]
+            radial_bars: list[tuple[Array, Array]] = []  # places and derivatives by K_r(r, place)
+            if boundary:
+                gap_bar = -2.0 * v_bar * gap / rest
+                rest_bar = np.where(rest > SMALLEST_VARIANCE, v_bar * (gap / rest) ** 2, 0.0)
+                b_bar = -gap_bar[..., None] * e - 2.0 * rest_bar[..., None] * b
+                e_bar -= gap_bar[..., None] * b
+            if has_center:
+                kappa_bar = mean_bar * eta - 2.0 * v_bar * kappa
+                eta_bar = mean_bar * kappa
+                f_bar = -(eta_bar / p)[..., None] * self.g[:, None, :]
+                p_bar = -eta_bar * eta / p
+                if boundary:
+                    kappa_bar -= gap_bar * omega
+                    omega_bar = -gap_bar * kappa - 2.0 * rest_bar * omega
+                    b_bar -= (omega_bar / p)[..., None] * f
+                    f_bar -= (omega_bar / p)[..., None] * b
+                    p_bar -= omega_bar * omega / p
+                p_bar -= kappa_bar * kappa / p
+                p_bar = np.where(p**2 > SMALLEST_VARIANCE, p_bar, 0.0)
+                e_bar -= (kappa_bar / p)[..., None] * f
+                f_bar -= (kappa_bar / p)[..., None] * e + (p_bar / p)[..., None] * f
+                whitened_bars.append(f_bar)
+                radial_bars.append((zero, kappa_bar / p))
+            if boundary:
+                whitened_bars.append(b_bar)
+                radial_bars.append((rim, gap_bar))
+            stacked = np.concatenate(whitened_bars, 1) @ self.W
+            bars = [stacked[:, i * m : (i + 1) * m] for i in range(len(radials))]
+            angular_bar = functools.reduce(operator.add, (k_r * bar for k_r, bar in zip(radials, bars, strict=True)))
+            t_bar = (angular_bar * kernel.angular_slope(t, h)).sum(0)  # (m, n)
+            r_bar = (kernel.radial_slope(r, self.r, h) * angular * bars[0]).sum((0, -1))  # (m,)
+            for place, bar in radial_bars:
+                r_bar += (kernel.radial_slope(r, place, h)[..., 0] * bar).sum(0)
+            a_bar = t_bar @ self.a
+            across = a_bar - (a_bar * a).sum(-1, keepdims=True) * a  # directions have unit length
+            return np.asarray(r_bar[:, None] * a + across / r[:, None])
+
+        return Posterior(mean, self.scaled_variance(variance), pullback)
+
+    def _pivot(self, f: Array) -> Array:  # (s, m, n) -> (s, m)
         """p^2, the variance of the average observation at the centre given the data, of unit amplitude."""
         nugget = self.tau / len(self.data.center_y)
-        return (1.0 + nugget[:, None] - dot(f, f)).clamp_min(SMALLEST_VARIANCE)
+        return np.maximum(1.0 + nugget[:, None] - dot(f, f), SMALLEST_VARIANCE)
 
 
 @dataclass(frozen=True)
@@ -167,8 +206,8 @@ class CenterObservations:
     ) -> float:
         """An upper bound of `log_density` that needs no triangular solve with n right-hand sides.
 
-        The pivot lies between tau/k (all explained) and 1 + tau/k - K_r(r_i, 0)^2 / (1 + tau) (only the i-th datum, which
-        has the same direction, is used); log N as a function of its variance peaks where that is the squared gap.
+        The pivot lies between tau/k (all explained) and 1 + tau/k - K_r(r_i, 0)^2 / (1 + tau) (only the i-th datum,
+        which has the same direction, is used); log N as a function of its variance peaks where that is the squared gap.
         """
         low = max(tau / self.count, SMALLEST_VARIANCE)
         high = np.maximum(1.0 + tau / self.count - k_center**2 / (1.0 + tau), low)
@@ -176,7 +215,7 @@ class CenterObservations:
         return self._averaged(gap2, np.clip(gap2, low, high), amplitude, tau)
 
     def _averaged(self, gap2: Array, pivot: Array, amplitude: float, tau: float) -> float:
-        average = float((gap2 / pivot + np.log(pivot)).mean()) if len(pivot) else math.nan
+        average = float((gap2 / pivot + np.log(pivot)).mean())
         value = -0.5 * (average + math.log(2.0 * math.pi * amplitude))
         if self.count > 1:  # replicates: their scatter against the nugget
             nugget = amplitude * tau

@@ -1,7 +1,7 @@
 """Every number of a method, each with its source. A method is a choice of parts, not a subclass.
 
-`PAPER` is the authors' method to the letter, `DEFAULT` is ours; `METHODS` names them and the paper's variants. Make your
-own with `dataclasses.replace(cylbo.PAPER, angular_degree=9)` and pass it as `method=`.
+`PAPER` is the authors' method to the letter, `DEFAULT` is ours; `METHODS` names them and the paper's variants. Make
+your own with `dataclasses.replace(cylbo.PAPER, angular_degree=9)` and pass it as `method=`.
 """
 
 import dataclasses
@@ -33,7 +33,8 @@ class Config:
     scaling: outputs.Scaling = outputs.raw  # code
 
     # hyperparameters
-    slice_width: float = 1.0  # first intervals of the first fit; later rounds follow the slices seen. code: always 1
+    slice_width: float = 1.0  # first interval of the slice sampler in every coordinate; code
+    tune_widths: bool = False  # let later rounds take the widths of the slices seen; a third fewer factorisations
     first_sweeps: int = 100  # of the first fit, of which the last state is kept; code
     sweeps: int = 10  # per suggestion, all kept, from the last state of the one before; code
 
@@ -49,14 +50,26 @@ class Config:
     learning_rate: float = 0.01  # of Adam; code
     max_steps: int = 500  # of Adam; code
 
-    # Differs from the paper: every candidate is scored by `screening_samples` of the hyperparameter samples, and only the
-    # best `screening_share` by all of them. It touches nothing but the choice of starts; a share of 1 is the letter.
+    # Differs from the paper: every candidate is scored by `screening_samples` of the hyperparameter samples, and only
+    # the best `screening_share` by all of them. It touches nothing but the choice of starts; a share of 1 is the
+    # letter.
     screening_samples: int = 1
     screening_share: float = 0.025
 
+    threads: int = 1  # of BLAS while suggesting; see `threads.py`
+
     def __post_init__(self) -> None:
         """Refuse numbers that no method could work with."""
-        for name in ("angular_degree", "first_sweeps", "sweeps", "n_sobol", "n_starts", "max_steps", "screening_samples"):
+        for name in (
+            "angular_degree",
+            "first_sweeps",
+            "sweeps",
+            "n_sobol",
+            "n_starts",
+            "max_steps",
+            "screening_samples",
+            "threads",
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"Config expected {name} to be an integer of at least 1, got {value!r}.")
@@ -71,13 +84,15 @@ PAPER = Config(name="paper")
 DEFAULT = dataclasses.replace(
     PAPER,
     name="default",
-    # float64 factors allow a far smaller nugget than the authors' float32: differences of a millionth of the spread count
+    # float64 factors allow a far smaller nugget than the authors' float32: differences of a millionth of the spread
+    # count
     stabilizer=1e-10,
     jitters=tuple(10.0**k for k in range(-10, 0)),
     scaling=outputs.standardized,
+    tune_widths=True,
     priors=Priors(log_noise=(-22.0, 16.0)),
     acquisition=log_expected_improvement,
-    sobol=maximize.sobol_scrambled,
+    sobol=maximize.sobol_shifted,
     spray=maximize.projected_spray,
     spray_scales=(0.002, 0.02, 0.2),
     n_spray=100,

@@ -8,43 +8,43 @@ centre in the middle of the box R = sqrt(d).
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Domain", "from_polar", "polar", "project_to_ball", "project_to_box"]
+__all__ = ["Array", "Domain", "from_polar", "polar", "project_to_ball", "project_to_box"]
+
+Array = NDArray[np.float64]
 
 
-def polar(x: Tensor) -> tuple[Tensor, Tensor]:  # (m, d) -> (m,), (m, d)
+def polar(x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
     """Radius and direction, T(x) = (|x|, x / |x|). Oh et al. 2018, Eq. (5).
 
     The centre has no direction: x = 0 gives r = 0 and a = 0. What to do about that is decided in `center.py`.
     """
-    # The largest coordinate is divided out first, so that squares neither overflow nor vanish; it cancels, so gradients
-    # need not follow it
-    largest = x.detach().abs().amax(-1, keepdim=True)
-    scaled = x / torch.where(largest > 0, largest, 1.0)
-    length = scaled.norm(dim=-1, keepdim=True)
-    return (largest * length).squeeze(-1), scaled / torch.where(length > 0, length, 1.0)
+    # The largest coordinate is divided out first, so that squares neither overflow nor vanish
+    largest = np.abs(x).max(-1, keepdims=True)
+    scaled = x / np.where(largest > 0, largest, 1.0)
+    length = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return (largest * length)[..., 0], scaled / np.where(length > 0, length, 1.0)
 
 
-def from_polar(r: Tensor, a: Tensor) -> Tensor:  # (m,), (m, d) -> (m, d)
+def from_polar(r: Array, a: Array) -> Array:  # (m,), (m, d) -> (m, d)
     """The point at radius r in direction a, T^-1(r, a) = r a. Oh et al. 2018, Eq. (5)."""
     return r[..., None] * a
 
 
-def project_to_ball(x: Tensor, radius: float) -> Tensor:  # (m, d) -> (m, d)
+def project_to_ball(x: Array, radius: float) -> Array:  # (m, d) -> (m, d)
     """The nearest points of the ball of that radius about 0."""
     r, a = polar(x)
-    inside = (r <= radius)[..., None]
-    return torch.where(inside, x, radius * a)
+    return np.where((r <= radius)[..., None], x, radius * a)
 
 
-def project_to_box(x: Tensor, low: Tensor, high: Tensor) -> Tensor:  # (m, d), (d,), (d,) -> (m, d)
+def project_to_box(x: Array, low: Array, high: Array) -> Array:  # (m, d), (d,), (d,) -> (m, d)
     """The nearest points of the box [low, high]."""
-    return torch.minimum(torch.maximum(x, low), high)
+    return np.clip(x, low, high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Domain:
     """Where suggestions may lie, in ball coordinates.
 
@@ -52,8 +52,8 @@ class Domain:
     there (`within_box=False`). A real simulation rarely has a meaning outside its bounds, so ours is the box.
     """
 
-    low: Tensor  # (d,) the box's lower corner
-    high: Tensor  # (d,) the box's upper corner
+    low: Array  # (d,) the box's lower corner
+    high: Array  # (d,) the box's upper corner
     radius: float  # R, of the smallest ball about 0 that holds the box
     within_box: bool = True
 
@@ -62,16 +62,16 @@ class Domain:
         """The number of parameters, d."""
         return len(self.low)
 
-    def project(self, x: Tensor) -> Tensor:  # (m, d) -> (m, d)
+    def project(self, x: Array) -> Array:  # (m, d) -> (m, d)
         """The nearest points that may be proposed."""
         return project_to_box(x, self.low, self.high) if self.within_box else project_to_ball(x, self.radius)
 
-    def contains(self, x: Tensor) -> Tensor:  # (m, d) -> (m,) bool
+    def contains(self, x: Array) -> NDArray[np.bool_]:  # (m, d) -> (m,)
         """Whether each point may be proposed."""
         if self.within_box:
-            return ((x >= self.low) & (x <= self.high)).all(-1)
-        return x.norm(dim=-1) <= self.radius
+            return np.asarray(((x >= self.low) & (x <= self.high)).all(-1))
+        return np.asarray(np.linalg.norm(x, axis=-1) <= self.radius * (1.0 + 1e-12))  # a projection may round outwards
 
-    def from_unit_cube(self, u: Tensor) -> Tensor:  # (m, d) -> (m, d)
+    def from_unit_cube(self, u: Array) -> Array:  # (m, d) -> (m, d)
         """Points of [0, 1]^d spread over the user's box."""
         return self.low + u * (self.high - self.low)

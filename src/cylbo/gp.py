@@ -1,57 +1,72 @@
 """Gaussian processes on the ball: one per hyperparameter sample, all on the same data.
 
-    x (n, d) data away from the centre     K (s, n, n) covariance / A, with nugget   L its lower Cholesky factor
+    x (n, d) data                          K (s, n, n) covariance / A, with nugget   L its lower Cholesky factor
     W (s, n, n) = L^-1                     tau (s,) nugget: stabiliser + noise / A + jitter
     e, g (s, ., n) whitened covariances L^-1 k and residuals L^-1 (y - mean)
 
-Amplitudes are divided out: with K = A K~ the mean needs no A and the variance is A times that of unit amplitude.
+Amplitudes are divided out: with covariance A K the mean needs no A and the variance is A times that of unit amplitude.
+A derivative of the final result by some quantity carries that quantity's name with `_bar`, as in reverse accumulation.
 """
 
 import copy
 import functools
+import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from cylbo.arrays import AnyArray
+from cylbo.geometry import Array
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import Cylindrical, Matern, Relation
-from cylbo.linalg import Array, cholesky, inverse_lower
+from cylbo.linalg import cholesky, inverse_lower
+from cylbo.threads import LARGE, PIECES, in_parallel
 
-__all__ = ["GP", "JITTERS", "SMALLEST_VARIANCE", "Data", "Posterior", "add_diagonal", "correlation", "dot"]
+__all__ = [
+    "GP",
+    "JITTERS",
+    "SMALLEST_VARIANCE",
+    "Data",
+    "Posterior",
+    "Pullback",
+    "correlation",
+    "dot",
+    "parallel_posterior",
+]
 
-# The authors' ladder, 1e-6 of the diagonal and tenfold at each failure, begun where float64 begins to need it
+# The authors' ladder is 1e-6 of the diagonal and tenfold at each failure; float64 allows to begin lower
 JITTERS: tuple[float, ...] = tuple(10.0**k for k in range(-12, -1))
 
 SMALLEST_VARIANCE = 1e-12  # of the amplitude; the authors clamp at 1e-12 of whatever unit y has
 
+# derivatives by mean and variance (s, m), (s, m) -> derivatives by the queries (m, d)
+Pullback = Callable[[Array, Array], Array]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Data:
     """Observations, those at the centre set apart where the kernel needs it."""
 
-    x: Tensor  # (n, d)
-    y: Tensor  # (n,)
-    center_y: Tensor  # (k,) observations at the centre
+    x: Array  # (n, d)
+    y: Array  # (n,)
+    center_y: Array  # (k,) observations at the centre
 
     @classmethod
-    def of(cls, x: Tensor, y: Tensor, kernel: Cylindrical | Matern) -> "Data":
+    def of(cls, x: Array, y: Array, kernel: Cylindrical | Matern) -> "Data":
         """Split observations as the kernel wants them. Only an exact 0 is the centre."""
-        at_center = (x == 0).all(-1) if kernel.has_center else torch.zeros(len(x), dtype=torch.bool)
+        at_center = (x == 0).all(-1) & kernel.has_center
         return cls(x[~at_center], y[~at_center], y[at_center])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Posterior:
     """What is known of the noise-free function at m queries, under each of s hyperparameter samples."""
 
-    mean: Tensor  # (s, m)
-    variance: Tensor  # (s, m), strictly positive
+    mean: Array  # (s, m)
+    variance: Array  # (s, m), strictly positive
+    pullback: Pullback  # how a function of mean and variance changes with the queries
 
 
 class GP:
@@ -70,16 +85,13 @@ class GP:
         jitters: Sequence[float] = JITTERS,
     ) -> None:
         """Factorise. Raises NotPositiveDefiniteError if no jitter helps."""
-        self.data, self.kernel = data, kernel
-        self.stabilizer = stabilizer
-        correlations = correlation(kernel, kernel.relate(data.x, data.x).numpy(), h)
+        self.data, self.kernel, self.h, self.stabilizer = data, kernel, h, stabilizer
         nugget = stabilizer + h.noise_ratio
-        factors = [cholesky(add_diagonal(*pair), jitters) for pair in zip(correlations, nugget, strict=True)]
-        self.tau = torch.from_numpy(nugget + [jitter for _, jitter in factors])
-        self.W = torch.from_numpy(np.stack([inverse_lower(L) for L, _ in factors]))
-        self.h = h.map(torch.from_numpy)
-        residual = data.y - self.h.mean[:, None]
-        self.g = (self.W @ residual[:, :, None]).squeeze(-1)  # (s, n)
+        correlations = correlation(kernel, kernel.relate(data.x, data.x), h)
+        factors = [cholesky(*pair, jitters) for pair in zip(correlations, nugget, strict=True)]
+        self.tau: Array = nugget + [jitter for _, jitter in factors]
+        self.W = np.stack([inverse_lower(L) for L, _ in factors])
+        self.g: Array = (self.W @ (data.y - h.mean[:, None])[:, :, None])[..., 0]  # (s, n)
 
     def __len__(self) -> int:
         return len(self.h)
@@ -87,39 +99,66 @@ class GP:
     def subset(self, samples: slice) -> Self:
         """The GPs of some of the samples, sharing the factors."""
         part = copy.copy(self)
-        part.h = self.h.map(lambda array: array[samples])
+        part.h = self.h[samples]
         part.tau, part.W, part.g = self.tau[samples], self.W[samples], self.g[samples]
         return part
 
-    def whiten(self, k: Tensor) -> Tensor:  # (s, m, n) -> (s, m, n)
+    def whiten(self, k: Array) -> Array:  # (s, m, n) -> (s, m, n)
         """L^-1 k for rows of covariances with the data."""
-        return k @ self.W.mT
+        return np.asarray(k @ self.W.transpose(0, 2, 1))
 
-    def posterior(self, x: Tensor) -> Posterior:  # (m, d)
+    def posterior(self, x: Array) -> Posterior:  # (m, d)
         """Posterior mean and variance of the latent function. Oh et al. 2018, Eqs. (2) and (3)."""
-        e = self.whiten(correlation(self.kernel, self.kernel.relate(x, self.data.x), self.h))
+        relation = self.kernel.relate(x, self.data.x)
+        e = self.whiten(correlation(self.kernel, relation, self.h))
         mean = self.h.mean[:, None] + dot(e, self.g)
-        return Posterior(mean, self.scaled_variance(1.0 + self.stabilizer - dot(e, e)))
+        variance = 1.0 + self.stabilizer - dot(e, e)
 
-    def scaled_variance(self, unit_variance: Tensor) -> Tensor:  # (s, m) -> (s, m)
+        def pullback(mean_bar: Array, variance_bar: Array) -> Array:
+            kernel = self.kernel
+            if not isinstance(kernel, Matern):
+                raise NotImplementedError("the cylindrical kernel is climbed through CenteredGP")
+            unit_bar = self.unit_variance_bar(variance, variance_bar)
+            e_bar = mean_bar[..., None] * self.g[:, None, :] - 2.0 * unit_bar[..., None] * e
+            weight = ((e_bar @ self.W) * kernel.euclidean_slope(relation.t, self.h)).sum(0)  # (m, n)
+            return np.asarray(weight.sum(-1, keepdims=True) * x - weight @ self.data.x)
+
+        return Posterior(mean, self.scaled_variance(variance), pullback)
+
+    def scaled_variance(self, unit_variance: Array) -> Array:  # (s, m) -> (s, m)
         """Variance in the units of y from one of unit amplitude, kept positive."""
-        return self.h.amplitude[:, None] * unit_variance.clamp_min(SMALLEST_VARIANCE)
+        return np.asarray(self.h.amplitude[:, None] * np.maximum(unit_variance, SMALLEST_VARIANCE))
+
+    def unit_variance_bar(self, unit_variance: Array, variance_bar: Array) -> Array:  # (s, m), (s, m) -> (s, m)
+        """The derivative that `scaled_variance` passes on."""
+        return np.where(unit_variance > SMALLEST_VARIANCE, self.h.amplitude[:, None] * variance_bar, 0.0)
 
 
-def dot(u: Tensor, v: Tensor) -> Tensor:  # (s, m, n), (s, m, n) or (s, n) -> (s, m)
+def parallel_posterior(gp: GP, x: Array) -> Posterior:  # (m, d)
+    """`gp.posterior(x)`, the samples shared out among threads if there are enough data to make it worth while."""
+    if len(gp.data.y) < LARGE or len(gp) < 2:
+        return gp.posterior(x)
+    cuts = np.linspace(0, len(gp), min(PIECES, len(gp)) + 1).astype(int)
+    slices = [slice(*pair) for pair in itertools.pairwise(cuts.tolist())]
+    parts = in_parallel(lambda samples: gp.subset(samples).posterior(x), slices)
+
+    def pullback(mean_bar: Array, variance_bar: Array) -> Array:
+        def one(work: tuple[slice, Posterior]) -> Array:
+            return work[1].pullback(mean_bar[work[0]], variance_bar[work[0]])
+
+        return np.asarray(sum(in_parallel(one, list(zip(slices, parts, strict=True)))))
+
+    mean, variance = (np.concatenate(arrays) for arrays in zip(*((p.mean, p.variance) for p in parts), strict=True))
+    return Posterior(mean, variance, pullback)
+
+
+def dot(u: Array, v: Array) -> Array:  # (s, m, n), (s, m, n) or (s, n) -> (s, m)
     """Inner products over the data axis."""
-    if v.dim() == u.dim():
-        return (u * v).sum(-1)
-    return (u @ v[:, :, None]).squeeze(-1)
+    if v.ndim == u.ndim:
+        return np.asarray(np.einsum("smn,smn->sm", u, v))
+    return np.asarray((u @ v[:, :, None])[..., 0])
 
 
-def correlation(kernel: Cylindrical | Matern, relation: Relation, h: Hyperparameters) -> AnyArray:  # (s, n, m)
+def correlation(kernel: Cylindrical | Matern, relation: Relation, h: Hyperparameters) -> Array:  # (s, n, m)
     """The kernel's value, the product of its factors."""
-    return functools.reduce(operator.mul, (factor.correlation(relation, h) for factor in kernel.factors))
-
-
-def add_diagonal(K: Array, nugget: float) -> Array:  # (n, n), () -> (n, n)
-    """K + nugget I, in a new array."""
-    K = K.copy()
-    K.flat[:: len(K) + 1] += nugget
-    return K
+    return functools.reduce(operator.imul, (factor.correlation(relation, h) for factor in kernel.factors))

@@ -11,51 +11,49 @@
     [contrast] x P     logit of c_p minus logit of c_0, p = 1..P
     mean               the constant mean
 
-The authors sample the P+1 logits along their own axes. These coordinates are a linear map of theirs with determinant 1, so
-the posterior is the same; but along `log_c0` the covariance does not change, nor along `mean`: two of the ten directions
-need no new factorisation (`likelihood.py`). (A third, amplitude and noise together, would be as cheap, but the chain
-then sticks where one of the two lies at a bound, which with raw values it often does.) No Jacobian of exp is in the
+The authors sample the P+1 logits along their own axes. These coordinates are a linear map of theirs with determinant
+1, so the posterior is the same; but along `log_c0` the covariance does not change, nor along `mean`: two of the ten
+directions need no new factorisation (`likelihood.py`). (A third, amplitude and noise together, would be as cheap, but
+the chain then sticks where one of the two lies at a bound, which with raw values it often does.) No Jacobian of exp
+is in the
 prior: that is the posterior the authors used.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
 
-from cylbo.arrays import AnyArray
+from cylbo.geometry import Array
 
 __all__ = ["Hyperparameters", "Layout", "Priors"]
 
-Vector = NDArray[np.float64]
+Vector = Array  # (p,) or, one per row, (s, p)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """A batch of s hyperparameter settings in natural units, as arrays or as tensors."""
+    """A batch of s hyperparameter settings in natural units."""
 
-    amplitude: AnyArray  # (s,) A, a variance
-    noise_ratio: AnyArray  # (s,) noise variance / A
-    lengthscale: AnyArray  # (s,)
-    mean: AnyArray  # (s,)
-    warp: tuple[AnyArray, AnyArray] | None = None  # alpha, beta, each (s,)
-    weights: AnyArray | None = None  # (s, P+1) on the simplex
+    amplitude: Array  # (s,) A, a variance
+    noise_ratio: Array  # (s,) noise variance / A
+    lengthscale: Array  # (s,)
+    mean: Array  # (s,)
+    warp: tuple[Array, Array] | None = None  # alpha, beta, each (s,)
+    weights: Array | None = None  # (s, P+1) on the simplex
 
     def __len__(self) -> int:
         return len(self.amplitude)
 
-    def map(self, change: Callable[[AnyArray], AnyArray]) -> "Hyperparameters":
-        """The same with every array changed."""
+    def __getitem__(self, samples: slice) -> "Hyperparameters":
         return Hyperparameters(
-            change(self.amplitude),
-            change(self.noise_ratio),
-            change(self.lengthscale),
-            change(self.mean),
-            None if self.warp is None else (change(self.warp[0]), change(self.warp[1])),
-            None if self.weights is None else change(self.weights),
+            self.amplitude[samples],
+            self.noise_ratio[samples],
+            self.lengthscale[samples],
+            self.mean[samples],
+            None if self.warp is None else (self.warp[0][samples], self.warp[1][samples]),
+            None if self.weights is None else self.weights[samples],
         )
 
 
@@ -162,11 +160,11 @@ class Layout:
         c0 = values[first]
         return [c0] + [c0 + contrast for contrast in values[first + 1 : -1]]
 
-    def initial(self, y: Tensor) -> Vector:  # (n,) -> (p,)
+    def initial(self, y: Array) -> Vector:  # (n,) -> (p,)
         """Where the authors' code starts: log of the *standard deviation* as log A, noise a thousandth of it,
         squared lengthscale R, no warp, equal weights, mean of y. Clipped to the support.
         """
-        log_sd = math.log(max(float(y.std()), 1e-300)) if len(y) > 1 else 0.0
+        log_sd = math.log(max(float(y.std(ddof=1)), 1e-300)) if len(y) > 1 else 0.0
         theta = np.zeros(len(self))
         theta[0], theta[1] = log_sd, log_sd - math.log(1000.0)
         theta[self.where(["log_lengthscale2"])[0]] = math.log(self.ball_radius)

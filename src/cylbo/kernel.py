@@ -4,9 +4,8 @@
     w (s, n) warped radii                          c (s, P+1) weights of the angular powers, on the simplex
     s hyperparameter samples, always the leading axis
 
-Everything here has unit amplitude; `gp.py` multiplies by the amplitude where it matters. The formulas take NumPy arrays
-and torch tensors alike: the likelihood is evaluated hundreds of times on small matrices, where NumPy's calls are several
-times cheaper, and the acquisition is climbed with torch's gradients.
+Everything here has unit amplitude; `gp.py` multiplies by the amplitude where it matters. Derivatives are written out:
+they are short, and an automatic differentiation would spend most of a climb on its own overhead.
 """
 
 import math
@@ -14,59 +13,95 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from torch import Tensor
+import numpy as np
 
-from cylbo.arrays import AnyArray, exp
-from cylbo.geometry import polar
+from cylbo.geometry import Array, polar
 from cylbo.hyper import Hyperparameters
 
-__all__ = ["Cylindrical", "Factor", "Matern", "Relation", "angular", "kumaraswamy", "matern52"]
+__all__ = [
+    "Cylindrical",
+    "Factor",
+    "Matern",
+    "Relation",
+    "angular",
+    "angular_slope",
+    "kumaraswamy",
+    "kumaraswamy_slope",
+    "matern52",
+    "matern52_slope",
+]
 
 SQRT5 = math.sqrt(5.0)
 
 
-def kumaraswamy(r: AnyArray, ball_radius: float, alpha: AnyArray, beta: AnyArray) -> AnyArray:  # (n,), (s,), (s,) -> (s, n)
+def kumaraswamy(r: Array, ball_radius: float, alpha: Array, beta: Array) -> Array:  # (n,), (s,), (s,) -> (s, n)
     """Warped radii R (1 - (1 - u^alpha)^beta), u = r / R clipped to [0, 1]. Oh et al. 2018, Eq. (8).
 
     The paper writes the warp for radii in [0, 1]; the authors' code divides by R before and multiplies after, so that
     the lengthscale keeps the units of the ball.
     """
-    u = (r / ball_radius).clip(0.0, 1.0)
-    return ball_radius * (1.0 - (1.0 - u ** alpha[:, None]) ** beta[:, None])
+    u = np.clip(r / ball_radius, 0.0, 1.0)
+    return np.asarray(ball_radius * (1.0 - (1.0 - u ** alpha[:, None]) ** beta[:, None]))
 
 
-def matern52(z: AnyArray) -> AnyArray:
+def kumaraswamy_slope(r: Array, ball_radius: float, alpha: Array, beta: Array) -> Array:  # -> (s, n)
+    """Derivative of the warp by r > 0; zero beyond the rim, where the radius is clipped."""
+    u, a, b = r / ball_radius, alpha[:, None], beta[:, None]
+    inside = np.minimum(u, 1.0)
+    slope = a * b * inside ** (a - 1.0) * (1.0 - inside**a) ** (b - 1.0)
+    return np.asarray(np.where(u <= 1.0, slope, 0.0))
+
+
+def matern52(z: Array) -> Array:
     """Matern-5/2 correlation (1 + sqrt5 z + 5/3 z^2) exp(-sqrt5 z) at z = distance / lengthscale >= 0."""
     z = SQRT5 * z
-    return (1.0 + z * (1.0 + z / 3.0)) * exp(-z)
+    value = z / 3.0  # in place from here: this is where most of a suggestion's elementwise work is done
+    value += 1.0
+    value *= z
+    value += 1.0
+    np.negative(z, out=z)
+    value *= np.exp(z, out=z)
+    return value
 
 
-def angular(t: AnyArray, weights: AnyArray) -> AnyArray:  # (n, m), (s, P+1) -> (s, n, m)
+def matern52_slope(z: Array) -> Array:
+    """Derivative of the correlation by z, divided by z: -5/3 (1 + sqrt5 z) exp(-sqrt5 z)."""
+    z = SQRT5 * z
+    return np.asarray(-5.0 / 3.0 * (1.0 + z) * np.exp(-z))
+
+
+def angular(t: Array, weights: Array) -> Array:  # (n, m), (s, P+1) -> (s, n, m)
     """Polynomial kernel of directions, sum_p c_p t^p at the cosines t = a.a'. Oh et al. 2018, Eq. (7)."""
-    c = [weights[:, p, None, None] for p in range(weights.shape[-1])]
-    value = c[-1] * t if len(c) > 1 else 0.0 * t
-    for coefficient in c[-2:0:-1]:
-        value = (value + coefficient) * t
-    return value + c[0]
+    *lower, highest = weights.T[..., None, None]  # each (s, 1, 1)
+    if not lower:
+        return np.asarray(highest + np.zeros_like(t))
+    value: Array = highest * t
+    for coefficient in reversed(lower[1:]):
+        value += coefficient
+        value *= t
+    value += lower[0]
+    return value
+
+
+def angular_slope(t: Array, weights: Array) -> Array:  # (n, m), (s, P+1) -> (s, n, m)
+    """Derivative of `angular` by t."""
+    powers = np.arange(1, weights.shape[-1])
+    return angular(t, weights[:, 1:] * powers)
 
 
 class Relation(NamedTuple):
     """What a kernel needs to know about a pair of point sets, before any hyperparameter."""
 
-    r1: AnyArray  # (n,)
-    r2: AnyArray  # (m,)
-    t: AnyArray  # (n, m): cosines for the cylinder, squared distances for the Matern
-
-    def numpy(self) -> "Relation":
-        """The same as NumPy arrays, sharing memory."""
-        return Relation(self.r1.numpy(), self.r2.numpy(), self.t.numpy())
+    r1: Array  # (n,)
+    r2: Array  # (m,)
+    t: Array  # (n, m): cosines for the cylinder, distances for the Matern
 
 
 class Factor(NamedTuple):
     """One factor of a product kernel and the hyperparameters that it depends on (names as in `hyper.py`)."""
 
     names: tuple[str, ...]
-    correlation: Callable[[Relation, Hyperparameters], AnyArray]  # -> (s, n, m)
+    correlation: Callable[[Relation, Hyperparameters], Array]  # -> (s, n, m)
 
 
 @dataclass(frozen=True)
@@ -76,28 +111,43 @@ class Cylindrical:
     ball_radius: float
     has_center: ClassVar[bool] = True  # the centre has no direction and is treated apart
 
-    def relate(self, x1: Tensor, x2: Tensor) -> Relation:  # (n, d), (m, d)
+    def relate(self, x1: Array, x2: Array) -> Relation:  # (n, d), (m, d)
         """Radii and cosines of two sets of points, none of them the centre."""
         r1, a1 = polar(x1)
         r2, a2 = (r1, a1) if x2 is x1 else polar(x2)
-        return Relation(r1, r2, a1 @ a2.mT)
+        return Relation(r1, r2, a1 @ a2.T)
 
-    def warp(self, r: AnyArray, h: Hyperparameters) -> AnyArray:  # (n,) -> (s, n)
-        """The radii as the kernel sees them; the identity without warping (BOCK-W)."""
-        if h.warp is None:
-            return r[None]  # (1, n): the same for every sample
-        return kumaraswamy(r, self.ball_radius, *h.warp)
+    def warp(self, r: Array, h: Hyperparameters) -> Array:  # (n,) -> (s, n)
+        """The radii as the kernel sees them, in lengthscales; not bent without warping (BOCK-W)."""
+        w = r[None] if h.warp is None else kumaraswamy(r, self.ball_radius, *h.warp)
+        return np.asarray(w / h.lengthscale[:, None])
 
-    def radial(self, r1: AnyArray, r2: AnyArray, h: Hyperparameters) -> AnyArray:  # (n,), (m,) -> (s, n, m)
+    def warp_slope(self, r: Array, h: Hyperparameters) -> Array:  # (n,) -> (s, n)
+        """Derivative of `warp` by r > 0."""
+        slope = np.ones_like(r)[None] if h.warp is None else kumaraswamy_slope(r, self.ball_radius, *h.warp)
+        return np.asarray(slope / h.lengthscale[:, None])
+
+    def radial(self, r1: Array, r2: Array, h: Hyperparameters) -> Array:  # (n,), (m,) -> (s, n, m)
         """K_r(r, r'), Matern-5/2 on the warped radii. Eq. (8)."""
-        w1 = self.warp(r1, h) / h.lengthscale[:, None]
-        w2 = w1 if r2 is r1 else self.warp(r2, h) / h.lengthscale[:, None]
-        return matern52(abs(w1[:, :, None] - w2[:, None, :]))
+        w1 = self.warp(r1, h)
+        w2 = w1 if r2 is r1 else self.warp(r2, h)
+        return matern52(_gaps(w1, w2))
 
-    def angular(self, t: AnyArray, h: Hyperparameters) -> AnyArray:  # (n, m) -> (s, n, m)
+    def radial_slope(self, r1: Array, r2: Array, h: Hyperparameters) -> Array:  # (n,), (m,) -> (s, n, m)
+        """Derivative of K_r(r, r') by the first radius."""
+        w1, w2 = self.warp(r1, h), self.warp(r2, h)
+        gap = w1[:, :, None] - w2[:, None, :]
+        return np.asarray(matern52_slope(np.abs(gap)) * gap * self.warp_slope(r1, h)[:, :, None])
+
+    def angular(self, t: Array, h: Hyperparameters) -> Array:  # (n, m) -> (s, n, m)
         """K_a(a, a'), equal to 1 for equal directions since the weights sum to 1. Eq. (7)."""
         assert h.weights is not None
         return angular(t, h.weights)
+
+    def angular_slope(self, t: Array, h: Hyperparameters) -> Array:  # (n, m) -> (s, n, m)
+        """Derivative of K_a by the cosine."""
+        assert h.weights is not None
+        return angular_slope(t, h.weights)
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -115,19 +165,28 @@ class Matern:
     ball_radius: float
     has_center: ClassVar[bool] = False  # the centre is a point like any other
 
-    def relate(self, x1: Tensor, x2: Tensor) -> Relation:  # (n, d), (m, d)
-        """Squared distances of two sets of points."""
-        r1 = x1.norm(dim=-1)
-        r2 = r1 if x2 is x1 else x2.norm(dim=-1)
-        squared = r1[:, None] ** 2 + r2**2 - 2.0 * (x1 @ x2.mT)
-        return Relation(r1, r2, squared.clip(min=0.0))
+    def relate(self, x1: Array, x2: Array) -> Relation:  # (n, d), (m, d)
+        """Distances of two sets of points."""
+        r1 = np.linalg.norm(x1, axis=-1)
+        r2 = r1 if x2 is x1 else np.linalg.norm(x2, axis=-1)
+        squared = r1[:, None] ** 2 + r2**2 - 2.0 * (x1 @ x2.T)
+        return Relation(r1, r2, np.sqrt(np.maximum(squared, 0.0)))
 
-    def euclidean(self, squared_distance: AnyArray, h: Hyperparameters) -> AnyArray:  # (n, m) -> (s, n, m)
-        """Matern-5/2 of the distance. Below 1e-15 a distance counts as 0 and its gradient, too."""
-        distance = squared_distance.clip(min=1e-30) ** 0.5
+    def euclidean(self, distance: Array, h: Hyperparameters) -> Array:  # (n, m) -> (s, n, m)
+        """Matern-5/2 of the distance."""
         return matern52(distance / h.lengthscale[:, None, None])
+
+    def euclidean_slope(self, distance: Array, h: Hyperparameters) -> Array:  # (n, m) -> (s, n, m)
+        """Derivative by the first point, divided by its difference from the second."""
+        ell = h.lengthscale[:, None, None]
+        return np.asarray(matern52_slope(distance / ell) / ell**2)
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """The kernel as a product of one."""
         return (Factor(("log_lengthscale2",), lambda at, h: self.euclidean(at.t, h)),)
+
+
+def _gaps(w1: Array, w2: Array) -> Array:  # (s, n), (s, m) -> (s, n, m)
+    gaps = w1[:, :, None] - w2[:, None, :]
+    return np.abs(gaps, out=gaps)

@@ -20,10 +20,11 @@ import numpy as np
 
 from cylbo.center import CenterObservations
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.gp import JITTERS, Data, add_diagonal
+from cylbo.geometry import Array
+from cylbo.gp import JITTERS, Data
 from cylbo.hyper import Hyperparameters, Layout, Vector
 from cylbo.kernel import Cylindrical, Matern
-from cylbo.linalg import Array, cholesky, solve_lower
+from cylbo.linalg import cholesky, solve_lower
 
 __all__ = ["LogPosterior"]
 
@@ -33,7 +34,7 @@ class _TowardsCenter:
     """What a factorised covariance says about the centre, seen in each training direction."""
 
     k_center: Array  # (n,) K_r(0, r_N)
-    q: Array  # (n, n)
+    angular: Array  # (n, n) K_a of the data: q = angular * k_center
     y: Array  # (n,) q K^-1 y
     one: Array  # (n,) q K^-1 1
     explained: Array | None = None  # (n,) diagonal of q K^-1 q^T; costs most, made when needed
@@ -46,7 +47,7 @@ class _Factorised:
     L: Array  # (n, n)
     tau: float  # nugget with jitter
     half_log_determinant: float
-    yy: float  # y^T K^-1 y
+    yy: float  # y^T K^-1 y, with y from the offset on
     y1: float  # y^T K^-1 1
     oo: float  # 1^T K^-1 1
     center: _TowardsCenter | None
@@ -69,9 +70,11 @@ class LogPosterior:
         self.stabilizer, self.jitters = stabilizer, jitters
         self.factorisations = 0  # so far: the unit of cost
         self._n = len(data.y)
-        self._targets = np.stack([data.y.numpy(), np.ones(self._n)], -1)  # (n, 2)
-        self._center = CenterObservations.of(data.center_y.numpy()) if len(data.center_y) else None
-        self._relation = kernel.relate(data.x, data.x).numpy()
+        # Only y - mean enters; measured from a middle value, the quadratic below does not cancel when y is far from 0
+        self._offset = float(np.mean(data.y if self._n else data.center_y))
+        self._targets = np.stack([data.y - self._offset, np.ones(self._n)], -1)  # (n, 2)
+        self._center = CenterObservations.of(data.center_y - self._offset) if len(data.center_y) else None
+        self._relation = kernel.relate(data.x, data.x)
         self._factors = [(list(layout.where(f.names)), f.correlation) for f in kernel.factors]
         self._parts: list[tuple[bytes, Array]] = [(b"", np.empty(0))] * len(self._factors)
         self._shape = sorted({i for where, _ in self._factors for i in where} | {0, 1})  # all but mean and log_c0
@@ -85,7 +88,7 @@ class LogPosterior:
         work = self._factorise(theta)
         if work is None:
             return -math.inf
-        value = prior + self._log_likelihood(work, math.exp(theta[0]), float(theta[-1]), floor - prior)
+        value = prior + self._log_likelihood(work, math.exp(theta[0]), float(theta[-1]) - self._offset, floor - prior)
         return value if math.isfinite(value) else -math.inf
 
     def _log_likelihood(self, work: _Factorised, amplitude: float, mean: float, floor: float) -> float:
@@ -95,12 +98,14 @@ class LogPosterior:
         if work.center is None or self._center is None:
             return value
         towards = work.center
+        if not self._n:  # no data, no directions: the prior at the centre is the same in all
+            return value + self._center.log_density(np.array([mean]), np.zeros(1), amplitude, work.tau)
         predicted = mean + towards.y - mean * towards.one
         if towards.explained is None:
             bound = value + self._center.log_density_bound(predicted, towards.k_center, amplitude, work.tau)
             if bound < floor:
                 return bound
-            f = solve_lower(work.L, towards.q.T)
+            f = solve_lower(work.L, (towards.angular * towards.k_center).T)
             towards.explained = np.einsum("ij,ij->j", f, f)
         return value + self._center.log_density(predicted, towards.explained, amplitude, work.tau)
 
@@ -118,7 +123,7 @@ class LogPosterior:
     def _factorise_anew(self, theta: Vector) -> _Factorised:
         h = self.layout.unpack(theta[None])
         nugget = self.stabilizer + float(h.noise_ratio[0])
-        L, jitter = cholesky(add_diagonal(self._correlation(theta, h), nugget), self.jitters)
+        L, jitter = cholesky(self._correlation(theta, h), nugget, self.jitters)
         white = solve_lower(L, self._targets)  # (n, 2)
         (yy, y1), (_, oo) = (white.T @ white).tolist()
         center = None if self._center is None else self._towards_center(L, white, h)
@@ -127,9 +132,9 @@ class LogPosterior:
     def _towards_center(self, L: Array, white: Array, h: Hyperparameters) -> _TowardsCenter:
         assert isinstance(self.kernel, Cylindrical)
         k_center = self.kernel.radial(np.zeros(1), self._relation.r2, h)[0, 0]
-        q = self._parts[-1][1] * k_center  # the angular factor, which `_correlation` has just left there
-        y, one = (q @ solve_lower(L, white, transposed=True)).T
-        return _TowardsCenter(k_center, q, y, one)
+        angular = self._parts[-1][1]  # the last factor, which `_correlation` has just left there
+        y, one = (angular @ (k_center[:, None] * solve_lower(L, white, transposed=True))).T
+        return _TowardsCenter(k_center, angular, y, one)
 
     def _correlation(self, theta: Vector, h: Hyperparameters) -> Array:  # -> (n, n)
         for i, (where, correlation) in enumerate(self._factors):

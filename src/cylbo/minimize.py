@@ -1,22 +1,20 @@
 """The loop that most people want."""
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cylbo.config import Config
+from cylbo.geometry import Array
 from cylbo.optimizer import Optimizer
 from cylbo.progress import ProgressBar
 from cylbo.space import Bounds, Region
 from cylbo.trial import Trial
 
 __all__ = ["Result", "minimize"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +48,18 @@ def minimize(
     """Minimise an expensive function.
 
     Args:
-        fun: takes a (d,) array in user units, returns a number. NaN or infinity counts as a failed evaluation. If it raises,
-            the exception comes through with the result so far as its attribute `result`; so does Ctrl-C.
+        fun: takes a (d,) array in user units, returns a number. NaN or infinity counts as a failed evaluation. If it
+            raises, the exception comes through with the result so far as its attribute `result`; so does Ctrl-C.
         bounds: (d, 2), a (low, high) per parameter.
         budget: the number of evaluations of `fun`.
         seed: any non-negative integer; the same seed gives the same run on the same machine.
         method: "default", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
         center: (d,) your best guess, evaluated first; by default the middle of the box.
-        x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. Without `y0`: points to evaluate first.
+        x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. Without `y0`: points to evaluate
+            first.
         y0: (k,) values at `x0`.
-        region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are defined
-            everywhere.
+        region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are
+            defined everywhere.
         callback: called with every finished trial; may raise StopIteration to end the run.
         progress: show a bar with the best value and the seconds per suggestion.
 
@@ -98,10 +97,10 @@ def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial) -> Tr
     except BaseException as error:
         opt.fail(trial, f"{type(error).__name__}: {error}")
         raise
-    if isinstance(value, numbers.Real) and not math.isfinite(value):
-        return opt.fail(trial, f"the objective returned {float(value)}")
     try:
         return opt.tell(trial, value)
+    except ValueError:  # a number, but not a finite one
+        return opt.fail(trial, f"the objective returned {value}")
     except TypeError as error:
         opt.fail(trial, str(error))
         raise TypeError(f"the objective must return one real number: {error}") from error

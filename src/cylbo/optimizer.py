@@ -3,13 +3,14 @@
 import time
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cylbo.config import Config, resolve_method
+from cylbo.geometry import Array
 from cylbo.slice_sampler import Chain
-from cylbo.space import Bounds, Region, Space
+from cylbo.space import Bounds, Region, Space, checked_numbers
 from cylbo.suggest import Known, suggest
+from cylbo.threads import blas_threads
 from cylbo.trial import History, Trial, checked_value
 
 __all__ = ["Optimizer"]
@@ -25,8 +26,9 @@ class Optimizer:
         opt.tell(trial, simulate(trial.x))
     ```
 
-    Any number of trials may be open at once; their points differ. The first ask is the centre. A run is a function of the
-    arguments and of what was told: the same seed gives the same points, whatever else the process does with random numbers.
+    Any number of trials may be open at once; their points differ. The first ask is the centre. A run is a function of
+    the arguments and of what was told: the same seed gives the same points, whatever else the process does with
+    random numbers.
     """
 
     def __init__(
@@ -49,8 +51,8 @@ class Optimizer:
             center: (d,) the ball's centre in user units, your best guess; by default the middle of the box.
             x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first.
             y0: (k,) values at `x0`.
-            region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the box, for
-                objectives that are defined everywhere (the paper's experiments).
+            region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the
+                box, for objectives that are defined everywhere (the paper's experiments).
 
         """
         self.config = resolve_method(method)
@@ -58,7 +60,7 @@ class Optimizer:
         self.seed = _checked_seed(seed)
         self.history = History()
         self._chain: Chain | None = None
-        self._queue: list[NDArray[np.float64]] = []
+        self._queue: list[Array] = []
         self._take_earlier(x0, y0)
 
     @property
@@ -83,10 +85,7 @@ class Optimizer:
         elif not any(np.array_equal(trial.x, center) for trial in self.history.all):
             x, origin = center, "center"
         else:
-            rng = np.random.default_rng([self.seed, len(self.history)])
-            suggestion = suggest(self._known(), self._chain, self.space.domain, self.config, rng)
-            self._chain = suggestion.chain
-            x, origin = self.space.to_user(suggestion.x), suggestion.rung
+            x, origin = self._suggest()
         return self.history.add(x, origin=origin, seconds=time.perf_counter() - began)
 
     def tell(self, trial: Trial | int, value: float) -> Trial:
@@ -98,18 +97,29 @@ class Optimizer:
         """Record that an open trial gave nothing: its surroundings are expected to be no better than the average."""
         return self.history.close(trial, status="failed", reason=str(reason))
 
+    def _suggest(self) -> tuple[Array, str]:
+        rng = np.random.default_rng([self.seed, len(self.history)])
+        # Numbers that vanish or overflow on the way are dealt with there, whatever the caller has set NumPy to do
+        with blas_threads(self.config.threads), np.errstate(all="ignore"):
+            suggestion = suggest(self._known(), self._chain, self.space.domain, self.config, rng)
+        self._chain = suggestion.chain
+        x, origin = self.space.to_user(suggestion.x), str(suggestion.rung)
+        while any(np.array_equal(x, trial.x) for trial in self.trials):  # only rounding to user units can do that
+            x, origin = rng.uniform(self.space.low, self.space.high), "space-filling"
+        return x, origin
+
     def _known(self) -> Known:
         done = self.history.of("done")
         return Known(
             x=self._points(done),
-            y=torch.tensor([trial.value for trial in done], dtype=torch.float64),
+            y=np.array([trial.value for trial in done]),
             pending=self._points(self.history.of("open")),
             failed=self._points(self.history.of("failed")),
         )
 
-    def _points(self, trials: list[Trial]) -> torch.Tensor:  # -> (n, d)
+    def _points(self, trials: list[Trial]) -> Array:  # -> (n, d)
         if not trials:
-            return torch.empty(0, self.space.dim, dtype=torch.float64)
+            return np.empty((0, self.space.dim))
         return self.space.to_ball(np.stack([trial.x for trial in trials]))
 
     def _take_earlier(self, x0: ArrayLike | None, y0: ArrayLike | None) -> None:
@@ -121,10 +131,7 @@ class Optimizer:
         if y0 is None:
             self._queue = list(points)
             return
-        try:
-            values = np.array(y0, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"y0 must be an array of numbers, got {y0!r}.") from error
+        values = checked_numbers(y0, "y0")
         if values.shape != (len(points),):
             raise ValueError(f"y0 must have shape ({len(points)},), one value per row of x0, got {values.shape}.")
         if not np.isfinite(values).all():

@@ -44,11 +44,12 @@ def sample(
     *,
     lower: Vector,  # (p,)
     upper: Vector,  # (p,)
+    tune_widths: bool,
 ) -> tuple[Vector, Chain]:  # (n_sweeps, p)
     """The states after each of `n_sweeps` sweeps, and the chain to continue; no burn-in, no thinning.
 
-    The widths of the returned chain are drawn towards three mean moves of this call, about the width of its slices. They
-    stand still while the call runs, so its states have the right law.
+    With `tune_widths` the widths of the returned chain are drawn towards three mean moves of this call, about the width
+    of its slices. They stand still while the call runs, so its states have the right law.
 
     Raises:
         SamplingError: the density of the chain's state is zero or not a number.
@@ -64,6 +65,8 @@ def sample(
         theta, value = sweep(log_density, theta, value, rng, lower=lower, upper=upper, widths=chain.widths)
         states[i] = theta
         moved += np.abs(theta - before)
+    if not tune_widths:
+        return states, Chain(theta, chain.widths)
     slices = 3.0 * moved / n_sweeps
     widths = np.where(slices > 0, np.sqrt(slices * chain.widths), chain.widths)
     return states, Chain(theta, np.maximum(widths, NARROWEST))

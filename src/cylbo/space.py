@@ -1,22 +1,20 @@
 """The user's search space: bounds and centre, user units <-> ball coordinates.
 
-Ball coordinates are those of the box scaled to [-1, 1]^d, measured from the centre. Conversions use nothing but the point
-itself, so a point given back by the user lands exactly where it was: the centre at 0, in particular.
+Ball coordinates are those of the box scaled to [-1, 1]^d, measured from the centre. Conversions use nothing but the
+point itself, so a point given back by the user lands exactly where it was: the centre at 0, in particular.
 """
 
+import numbers
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
-from cylbo.geometry import Domain
+from cylbo.geometry import Array, Domain
 
-__all__ = ["Bounds", "Region", "Space"]
+__all__ = ["Bounds", "Region", "Space", "checked_numbers"]
 
-Array = NDArray[np.float64]
 Bounds = Sequence[tuple[float, float]] | ArrayLike
 Region = Literal["box", "ball"]
 
@@ -40,7 +38,7 @@ class Space:
         self.center.flags.writeable = False
         low, high = -1.0 - self._center_in_box, 1.0 - self._center_in_box
         radius = float(np.linalg.norm(np.maximum(-low, high)))  # to the farthest corner: sqrt(d) from the middle
-        self.domain = Domain(torch.from_numpy(low), torch.from_numpy(high), radius, within_box=region == "box")
+        self.domain = Domain(low, high, radius, within_box=region == "box")
 
     @property
     def dim(self) -> int:
@@ -50,24 +48,20 @@ class Space:
     def _to_box(self, x: Array) -> Array:
         return 2.0 * ((x - self.low) / (self.high - self.low)) - 1.0
 
-    def to_ball(self, x: Array) -> Tensor:  # (..., d) -> (..., d)
+    def to_ball(self, x: Array) -> Array:  # (..., d) -> (..., d)
         """Points in user units as ball coordinates."""
-        return torch.from_numpy(self._to_box(x) - self._center_in_box)
+        return np.asarray(self._to_box(x) - self._center_in_box)
 
-    def to_user(self, z: Tensor) -> Array:  # (d,) -> (d,)
+    def to_user(self, z: Array) -> Array:  # (d,) -> (d,)
         """A point of the ball in user units, clipped to the bounds if the region is the box; the centre exactly."""
-        ball = z.numpy()
-        if not ball.any():
+        if not z.any():
             return self.center.copy()
-        x = self.low + 0.5 * (ball + self._center_in_box + 1.0) * (self.high - self.low)
+        x = self.low + 0.5 * (z + self._center_in_box + 1.0) * (self.high - self.low)
         return np.clip(x, self.low, self.high) if self.region == "box" else x
 
     def checked_points(self, points: ArrayLike, name: str, ndim: int) -> Array:
         """An own float64 copy of finite points of the right shape."""
-        try:
-            x = np.array(points, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} must be an array of numbers, got {points!r}.") from error
+        x = checked_numbers(points, name)
         expected = f"({self.dim},)" if ndim == 1 else f"(k, {self.dim})"
         if x.ndim != ndim or x.shape[-1] != self.dim:
             raise ValueError(f"{name} must have shape {expected}, got {x.shape}.")
@@ -78,30 +72,43 @@ class Space:
     def checked_evaluated(self, points: ArrayLike, name: str) -> Array:  # (k, d) -> (k, d)
         """Points of the search region."""
         x = self.checked_points(points, name, ndim=2)
-        tolerance = 1e-9
-        ball = self.to_ball(x)
-        inside = (ball - self.domain.project(ball)).abs().amax(-1) <= tolerance
-        for i in np.flatnonzero(~inside.numpy()):
+        in_box = ((x >= self.low) & (x <= self.high)).all(-1)
+        inside = in_box if self.region == "box" else in_box | self.domain.contains(self.to_ball(x))
+        for i in np.flatnonzero(~inside):
             where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
             raise ValueError(f"{name} must lie inside {where}; row {i} does not: {x[i]}.")
         return x
 
 
-def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
+def checked_numbers(values: ArrayLike, name: str) -> Array:
+    """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
     try:
-        array = np.array(bounds, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"bounds must be a sequence of (low, high) pairs of numbers, got {bounds!r}.") from error
+        array = np.array(values)
+        if array.dtype.kind == "O":  # integers beyond 64 bits, or a mixture
+            array = np.array([float(v) if isinstance(v, numbers.Real) else None for v in array.flat]).reshape(
+                array.shape
+            )
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"its entries are {array.dtype}")
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers, got {values!r}.") from error
+
+
+def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
+    array = checked_numbers(bounds, "bounds")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(f"bounds must have shape (d, 2), one (low, high) per parameter, got {array.shape}.")
-    for i, (low, high) in enumerate(array):
+    for i, (low, high) in enumerate(array.tolist()):
         if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low)):
             raise ValueError(f"bounds must be finite, and so their difference; parameter {i} has ({low}, {high}).")
         if low >= high:
             kind = "equal" if low == high else "reversed"
             raise ValueError(f"bounds must have low < high; those of parameter {i} are {kind}: ({low}, {high}).")
-        if not high - low > 1e-12 * max(abs(low), abs(high)):
-            raise ValueError(f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high}).")
+        if not high - low > 1e-9 * max(abs(low), abs(high)):
+            raise ValueError(
+                f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."
+            )
     return array[:, 0].copy(), array[:, 1].copy()
 
 

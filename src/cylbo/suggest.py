@@ -7,46 +7,46 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.random import Generator
-from torch import Tensor
+from numpy.typing import NDArray
 
 from cylbo.center import CenteredGP
 from cylbo.config import Config
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
-from cylbo.geometry import Domain
-from cylbo.gp import GP, Data
+from cylbo.geometry import Array, Domain
+from cylbo.gp import GP, Data, parallel_posterior
 from cylbo.hyper import Hyperparameters, Layout, Vector
 from cylbo.kernel import Cylindrical, Matern
 from cylbo.likelihood import LogPosterior
 from cylbo.maximize import Objective, best_starts, uniform
 from cylbo.slice_sampler import Chain, sample
+from cylbo.threads import in_parallel
 
 __all__ = ["Known", "Rung", "Suggestion", "suggest"]
 
-# How a point came about: the design before there is a model, the model in full, the model with the hyperparameters of the
-# last round (sampling failed), or a uniform point of the box (nothing else worked)
+# How a point came about: the design before there is a model, the model in full, the model with the hyperparameters of
+# the last round (sampling failed), or a uniform point of the box (nothing else worked)
 Rung = Literal["center", "given", "random", "model", "last hyperparameters", "space-filling"]
 
-CHUNK_ELEMENTS = 2**20  # entries of a (samples, queries, data) block while screening: 8 MB, about a core's cache
+CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SAME_POINT = 1e-9  # two points closer than this in every coordinate of the box [-1, 1]^d count as one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Known:
     """All that is known of the objective, in ball coordinates."""
 
-    x: Tensor  # (n, d) evaluated
-    y: Tensor  # (n,) their values
-    pending: Tensor  # (q, d) asked for and not yet told
-    failed: Tensor  # (f, d) evaluations that gave nothing
+    x: Array  # (n, d) evaluated
+    y: Array  # (n,) their values
+    pending: Array  # (q, d) asked for and not yet told
+    failed: Array  # (f, d) evaluations that gave nothing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Suggestion:
     """The next point, the sampler's state for the next round, and how the point came about."""
 
-    x: Tensor  # (d,)
+    x: Array  # (d,)
     chain: Chain | None  # None before the first fit
     rung: Rung
 
@@ -108,7 +108,15 @@ class _Model:
         )
 
         def run(start: Chain, n_sweeps: int) -> tuple[Vector, Chain]:
-            return sample(log_posterior, start, n_sweeps, rng, lower=layout.lower, upper=layout.upper)
+            return sample(
+                log_posterior,
+                start,
+                n_sweeps,
+                rng,
+                lower=layout.lower,
+                upper=layout.upper,
+                tune_widths=config.tune_widths,
+            )
 
         start = self.start(chain)
         if chain is None:
@@ -120,17 +128,17 @@ class _Model:
         h = self.layout.unpack(thetas)
         known = self.known
         gp = self._gp(known.x, self.y, h)
-        unseen = torch.cat([known.pending, known.failed])
+        unseen = np.concatenate([known.pending, known.failed])
         if not len(unseen):
             return gp
         # Open points are believed to come out as predicted, so that the variance there goes and the next point lies
         # elsewhere; failed ones as predicted, but no better than the middle of what was seen
         believed = gp.posterior(unseen).mean.mean(0)
-        failed = believed[len(known.pending) :]
-        failed.clamp_(min=float(self.y.median()))
-        return self._gp(torch.cat([known.x, unseen]), torch.cat([self.y, believed]), h)
+        failed = slice(len(known.pending), None)
+        believed[failed] = np.maximum(believed[failed], np.median(self.y))
+        return self._gp(np.concatenate([known.x, unseen]), np.concatenate([self.y, believed]), h)
 
-    def _gp(self, x: Tensor, y: Tensor, h: Hyperparameters) -> GP:
+    def _gp(self, x: Array, y: Array, h: Hyperparameters) -> GP:
         config, kernel = self.config, self.kernel
         data = Data.of(x, y, kernel)
         if isinstance(kernel, Cylindrical):
@@ -139,52 +147,59 @@ class _Model:
             )
         return GP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
 
-    def maximize(self, gp: GP, rng: Generator) -> Tensor:  # -> (d,)
+    def maximize(self, gp: GP, rng: Generator) -> Array:  # -> (d,)
         """The point of largest acquisition that was found and is new."""
         config, domain = self.config, self.domain
 
-        def acquisition(gp: GP) -> Objective:
+        def score(gp: GP) -> Objective:
             chunk = max(16, CHUNK_ELEMENTS // (len(gp) * max(1, len(gp.data.y))))
-            return lambda x: torch.cat([config.acquisition(gp.posterior(part), self.best) for part in x.split(chunk)])
 
-        starts = best_starts(
-            self._candidates(rng),
-            acquisition(gp.subset(slice(-config.screening_samples, None))),
-            acquisition(gp),
-            config.n_starts,
-            config.screening_share,
-            rng,
-        )
+            def one(x: Array) -> Array:
+                return config.acquisition(gp.posterior(x), self.best).value
+
+            def values(x: Array) -> Array:
+                return np.concatenate(in_parallel(one, [x[i : i + chunk] for i in range(0, len(x), chunk)]))
+
+            return values
+
+        def slope(x: Array) -> tuple[Array, Array]:
+            posterior = parallel_posterior(gp, x)
+            acquired = config.acquisition(posterior, self.best)
+            return acquired.value, posterior.pullback(acquired.mean_bar, acquired.variance_bar)
+
+        few = gp.subset(slice(-config.screening_samples, None))
+        starts = best_starts(self._candidates(rng), score(few), score(gp), config.n_starts, config.screening_share, rng)
         if not len(starts):
             raise _NoCandidateError
         ends, values = config.climb(
-            acquisition(gp), starts, domain, learning_rate=config.learning_rate, max_steps=config.max_steps
+            slope, starts, domain, learning_rate=config.learning_rate, max_steps=config.max_steps
         )
-        usable = ~values.isnan() & ends.isfinite().all(-1) & _is_new(ends, self.known)
+        usable = ~np.isnan(values) & np.isfinite(ends).all(-1) & _is_new(ends, self.known)
         if not usable.any():
             raise _NoCandidateError
         ends, values = ends[usable], values[usable]
-        return domain.project(ends[values.argmax()][None])[0]
+        best: Array = ends[values.argmax()]
+        return domain.project(best)
 
-    def _candidates(self, rng: Generator) -> Tensor:  # -> (m, d)
+    def _candidates(self, rng: Generator) -> Array:  # -> (m, d)
         """Sobol points of the box, a spray about the incumbent and the evaluated points; never the centre."""
         config, domain, known = self.config, self.domain, self.known
         incumbent = known.x[known.y.argmin()]
         sprays = [config.spray(incumbent, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
-        candidates = torch.cat([config.sobol(domain, config.n_sobol, rng), *sprays, known.x])
-        return candidates[(candidates != 0).any(-1)]
+        candidates = np.concatenate([config.sobol(domain, config.n_sobol, rng), *sprays, known.x])
+        away: Array = candidates[(candidates != 0).any(-1)]
+        return away
 
 
-def _is_new(x: Tensor, known: Known) -> Tensor:  # (m, d) -> (m,) bool
+def _is_new(x: Array, known: Known) -> NDArray[np.bool_]:  # (m, d) -> (m,)
     """Whether each point differs from all that were evaluated, are open or failed."""
-    seen = torch.cat([known.x, known.pending, known.failed])
-    return torch.stack([((point - seen).abs() > SAME_POINT).any(-1).all() for point in x])
+    seen = np.concatenate([known.x, known.pending, known.failed])
+    return np.array([(np.abs(point - seen) > SAME_POINT).any(-1).all() for point in x])
 
 
-def _fresh(known: Known, domain: Domain, rng: Generator) -> Tensor:  # -> (d,)
+def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)
     """A uniform point of the box; drawn again in the (all but impossible) case that it is known."""
-    for _ in range(100):
-        x = uniform(domain, 1, rng)
-        if bool(_is_new(x, known)[0]):
+    for x in uniform(domain, 100, rng):
+        if _is_new(x[None], known)[0]:
             break
-    return x[0]
+    return np.asarray(x)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cylbo.errors import TrialClosedError, UnknownTrialError
+from cylbo.geometry import Array
 
 __all__ = ["History", "Trial", "checked_value"]
 
@@ -21,7 +21,7 @@ class Trial:
     """One evaluation: a snapshot, replaced by a new one in the history when its value arrives."""
 
     id: int
-    x: NDArray[np.float64]  # (d,) in user units, read-only
+    x: Array  # (d,) in user units, read-only
     value: float = math.nan
     status: Status = "open"
     origin: str = "model"  # how the point came about: a rung of `suggest.py`, or "told" for earlier evaluations
@@ -49,11 +49,11 @@ class History:
             known = f"ids 0 to {len(self) - 1}" if len(self) else "no trials yet"
             raise UnknownTrialError(f"expected a trial of this optimizer, which has {known}; got {i!r}.")
         found = self._trials[int(i)]
-        if isinstance(trial, Trial) and trial.x is not found.x:
+        if isinstance(trial, Trial) and not np.array_equal(trial.x, found.x):
             raise UnknownTrialError(f"trial {i} comes from another optimizer; tell it to the one that asked it.")
         return found
 
-    def add(self, x: NDArray[np.float64], **fields: object) -> Trial:
+    def add(self, x: Array, **fields: object) -> Trial:
         """A new trial with the next id."""
         x = np.array(x)
         x.flags.writeable = False
@@ -94,7 +94,10 @@ def checked_value(value: object, trial: Trial) -> float:
     if not isinstance(value, numbers.Real):
         shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
         raise TypeError(f"expected one real number, got {type(value).__name__}{shape} {hint}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond 1e308
+        number = -math.inf if value < 0 else math.inf
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, got {number} {hint}")
     return number

@@ -1,0 +1,110 @@
+"""The methods: their numbers, and numbers that no method could work with."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import cylbo
+from cylbo import maximize, outputs
+from cylbo.acquisition import expected_improvement, log_expected_improvement
+from cylbo.config import resolve_method
+from cylbo.kernel import Cylindrical, Matern
+
+NAMES = ("default", "paper", "paper-w", "paper+b", "matern")
+
+
+def changed_fields(config, reference):
+    fields = [f.name for f in dataclasses.fields(config)]
+    return {name for name in fields if getattr(config, name) != getattr(reference, name)}
+
+
+def test_the_five_methods_have_the_names_of_the_interface():
+    assert tuple(cylbo.METHODS) == NAMES
+    assert all(config.name == name for name, config in cylbo.METHODS.items())
+    assert cylbo.METHODS["default"] is cylbo.DEFAULT
+    assert cylbo.METHODS["paper"] is cylbo.PAPER
+
+
+def test_paper_has_the_numbers_of_the_paper_and_of_the_authors_code():
+    paper = cylbo.PAPER  # numbers from method.md, sections 3 to 7
+    assert (paper.angular_degree, paper.warped, paper.boundary) == (3, True, False)
+    assert (paper.n_sobol, paper.n_spray, paper.spray_scales, paper.n_starts) == (20_000, 10, (0.002,), 20)
+    assert (paper.first_sweeps, paper.sweeps) == (100, 10)
+    assert (paper.learning_rate, paper.max_steps) == (0.01, 500)
+    assert paper.stabilizer == 1e-6
+    assert paper.jitters[0] == pytest.approx(1e-6)
+    assert np.allclose(np.diff(np.log10(paper.jitters)), 1.0)
+    assert (paper.scaling, paper.acquisition) == (outputs.raw, expected_improvement)
+    assert paper.climb is maximize.climb_until_no_decrease
+    assert (paper.sobol, paper.spray) == (maximize.sobol_window, maximize.reflected_spray)
+    assert (paper.slice_width, paper.tune_widths) == (1.0, False)
+    assert paper.threads == 1
+
+
+def test_default_takes_the_recommended_rows():
+    default = cylbo.DEFAULT
+    assert default.stabilizer < 1e-8  # sized for float64
+    assert (default.scaling, default.acquisition) == (outputs.standardized, log_expected_improvement)
+    assert default.climb is maximize.climb_keeping_best
+    assert (default.sobol, default.spray) == (maximize.sobol_shifted, maximize.projected_spray)
+    assert default.tune_widths
+    assert default.threads == 1
+    assert default.kernel is Cylindrical
+
+
+def test_the_variants_are_settings_of_the_paper_method():
+    paper = cylbo.PAPER
+    assert changed_fields(cylbo.METHODS["paper-w"], paper) == {"name", "warped"}
+    assert changed_fields(cylbo.METHODS["paper+b"], paper) == {"name", "boundary"}
+    assert changed_fields(cylbo.METHODS["matern"], paper) == {"name", "kernel", "warped"}
+    assert not cylbo.METHODS["paper-w"].warped
+    assert cylbo.METHODS["paper+b"].boundary
+    assert cylbo.METHODS["matern"].kernel is Matern
+
+
+def test_a_config_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        cylbo.PAPER.sweeps = 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["angular_degree", "first_sweeps", "sweeps", "n_sobol", "n_starts", "max_steps", "screening_samples", "threads"],
+)
+@pytest.mark.parametrize("value", [0, -1, 2.0, "3", None])
+def test_counts_must_be_positive_integers(name, value):
+    with pytest.raises(ValueError, match=rf"{name} .*at least 1, got"):
+        dataclasses.replace(cylbo.PAPER, **{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.1, math.nan])
+def test_the_screening_share_is_a_positive_fraction(value):
+    with pytest.raises(ValueError, match="screening_share in"):
+        dataclasses.replace(cylbo.PAPER, screening_share=value)
+
+
+@pytest.mark.parametrize("value", [-1e-6, math.nan, math.inf])
+def test_the_stabilizer_is_a_finite_nonnegative_number(value):
+    with pytest.raises(ValueError, match="stabilizer >= 0"):
+        dataclasses.replace(cylbo.PAPER, stabilizer=value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_is_found_by_name(name):
+    assert resolve_method(name) is cylbo.METHODS[name]
+
+
+def test_a_config_is_its_own_method():
+    own = dataclasses.replace(cylbo.PAPER, angular_degree=5)
+    assert resolve_method(own) is own
+
+
+@pytest.mark.parametrize("method", ["bock", "", "Default", None, 3, ["default"], cylbo.Config])
+@pytest.mark.parametrize("call", [resolve_method, lambda method: cylbo.Optimizer([(0, 1)], method=method)])
+def test_the_message_about_an_unknown_method_lists_all_methods(method, call):
+    with pytest.raises(ValueError, match="method must be one of") as caught:
+        call(method)
+    assert all(repr(name) in str(caught.value) for name in NAMES)
+    assert repr(method) in str(caught.value)

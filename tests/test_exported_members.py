@@ -1,0 +1,91 @@
+"""What `import cylbo` gives, and what it leaves alone."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+
+import cylbo
+
+
+def isort_style(name):
+    """RUF022's order: CONSTANTS, then Classes, then the rest."""
+    constant = name.isupper() and len(name) > 1
+    return (0 if constant else 1 if name[0].isupper() else 2, name)
+
+
+def test_all_is_sorted_as_ruff_sorts_it():
+    assert cylbo.__all__ == sorted(cylbo.__all__, key=isort_style)
+    assert len(set(cylbo.__all__)) == len(cylbo.__all__)
+
+
+def test_all_is_complete():
+    public = {name for name, value in vars(cylbo).items() if name[0] != "_" and not isinstance(value, types.ModuleType)}
+    assert set(cylbo.__all__) == public
+
+
+@pytest.mark.parametrize("name", ["minimize", "Optimizer", "Trial", "Result", "Config", "PAPER", "DEFAULT", "METHODS"])
+def test_the_names_of_the_interface_are_public(name):
+    assert name in cylbo.__all__
+    assert hasattr(cylbo, name)
+
+
+def test_every_error_class_is_public_and_a_cylbo_error():
+    for name in cylbo.errors.__all__:
+        assert name in cylbo.__all__
+        assert issubclass(getattr(cylbo, name), cylbo.CylboError)
+
+
+def test_errors_can_be_caught_as_the_builtin_they_resemble():
+    assert issubclass(cylbo.UnknownTrialError, KeyError)
+    assert issubclass(cylbo.TrialClosedError, ValueError)
+    assert issubclass(cylbo.SamplingError, ArithmeticError)
+    assert issubclass(cylbo.NotPositiveDefiniteError, ArithmeticError)
+
+
+def test_import_pulls_in_nothing_optional():
+    heavy = ("torch", "matplotlib", "gpytorch", "botorch", "sklearn", "cylbo.bench", "cylbo.cli")
+    program = f"import sys, cylbo; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert done.stderr == ""
+
+
+def test_the_version_is_that_of_the_distribution():
+    from importlib.metadata import version
+
+    assert cylbo.__version__ == version("cylbo")
+
+
+def test_a_whole_suggestion_needs_no_torch():
+    """With torch out of reach, so that not even a late import could go unnoticed."""
+    program = """
+import sys
+
+class Closed:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ImportError("torch is out of reach")
+
+sys.meta_path.insert(0, Closed())
+import dataclasses, cylbo
+for config in cylbo.METHODS.values():
+    method = dataclasses.replace(config, n_sobol=64, sweeps=1, first_sweeps=1, max_steps=2)
+    result = cylbo.minimize(lambda x: float(x @ x), [(-1, 2)] * 3, budget=4, seed=0, method=method)
+    print([trial.origin for trial in result.trials][2:])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['model', 'model']\n" * len(cylbo.METHODS)
+    assert done.stderr == ""
+
+
+def test_no_module_of_the_package_imports_torch():
+    root = pathlib.Path(cylbo.__file__).parent
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] == "torch" for name in names), path

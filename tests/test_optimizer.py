@@ -1,0 +1,715 @@
+"""Ask, tell, fail, best: the contract, and what bad input leaves untouched."""
+
+import copy
+import dataclasses
+import itertools
+import math
+import pickle
+import random
+import warnings
+
+import numpy as np
+import pytest
+import threadpoolctl
+import torch
+
+import cylbo
+
+QUICK = {"n_sobol": 128, "sweeps": 2, "first_sweeps": 3, "max_steps": 6}
+CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK)
+METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
+BOX = [(-1.0, 2.0), (10.0, 30.0), (-5.0, -4.0)]
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+def make(bounds=BOX, seed=0, method=CHEAP, **options):
+    return cylbo.Optimizer(bounds, seed=seed, method=method, **options)
+
+
+def bowl(x):
+    return float(np.sum((x - 0.3) ** 2))
+
+
+def played(opt, n, fun=bowl):
+    """The optimizer after n evaluations."""
+    for _ in range(n):
+        trial = opt.ask()
+        opt.tell(trial, fun(trial.x))
+    return opt
+
+
+def state(opt):
+    """Everything the next ask depends on, and everything that is shown."""
+    chain = opt._chain
+    return (
+        [(t.id, t.x.tobytes(), repr(t.value), t.status, t.origin, t.reason) for t in opt.trials],
+        None if chain is None else (chain.theta.tobytes(), chain.widths.tobytes()),
+        [x.tobytes() for x in opt._queue],
+        None if opt.best is None else opt.best.id,
+    )
+
+
+def inside(x, bounds=BOX):
+    low, high = np.array(bounds, dtype=float).T
+    return bool(np.all((x >= low) & (x <= high)))
+
+
+def pairwise_different(trials):
+    return all(not np.array_equal(a.x, b.x) for a, b in itertools.combinations(trials, 2))
+
+
+# ---- ask, tell, fail, best
+
+
+@every_method
+def test_a_run_by_hand(method):
+    opt = make(method=method)
+    assert opt.best is None
+    values = {}
+    for i in range(7):
+        trial = opt.ask()
+        assert trial.id == i
+        assert trial.status == "open"
+        assert isinstance(trial.x, np.ndarray)
+        assert trial.x.dtype == np.float64
+        assert trial.x.shape == (3,)
+        assert inside(trial.x)
+        assert trial.seconds >= 0.0
+        with pytest.raises(ValueError, match="read-only"):
+            trial.x[0] = 0.0
+        if i == 3:
+            told = opt.fail(trial, "diverged")
+            assert (told.status, told.reason) == ("failed", "diverged")
+            assert math.isnan(told.value)
+        else:
+            values[i] = bowl(trial.x)
+            told = opt.tell(trial if i % 2 else trial.id, values[i])  # by object and by id
+            assert (told.status, told.value) == ("done", values[i])
+        assert told.id == i
+        assert np.array_equal(told.x, trial.x)
+        assert opt.best.id == min(values, key=values.get)
+    assert [t.id for t in opt.trials] == list(range(7))
+    assert pairwise_different(opt.trials)
+    assert [t.origin for t in opt.trials] == ["center", "random"] + ["model"] * 5
+
+
+def test_told_in_any_order_the_trials_keep_their_values():
+    opt = make()
+    trials = [opt.ask() for _ in range(5)]
+    for trial in reversed(trials):
+        opt.tell(trial, 10.0 * trial.id)
+    assert [t.value for t in opt.trials] == [0.0, 10.0, 20.0, 30.0, 40.0]
+    assert opt.best.id == 0
+
+
+def test_a_trial_may_be_failed_by_id_and_without_a_reason():
+    opt = make()
+    opt.ask()
+    assert opt.fail(0).reason == ""
+    assert opt.best is None
+
+
+def test_the_reason_of_a_failure_may_be_an_exception():
+    opt = make()
+    assert opt.fail(opt.ask(), ValueError("negative mass")).reason == "negative mass"
+
+
+def test_the_first_point_is_the_middle_of_the_box():
+    trial = make().ask()
+    assert trial.x.tolist() == [0.5, 20.0, -4.5]
+    assert trial.origin == "center"
+
+
+@pytest.mark.parametrize("center", [[0.1, 10.7, -4.9], [-1.0, 10.0, -5.0], [2.0, 30.0, -4.0], (2, 10, -5)])
+@every_method
+def test_the_users_centre_is_asked_first_exactly(center, method):
+    opt = make(center=center, method=method)
+    trial = opt.ask()
+    assert trial.x.tolist() == [float(c) for c in center]
+    assert trial.origin == "center"
+    opt.tell(trial, 1.0)
+    played(opt, 4)
+    assert [t.origin for t in opt.trials].count("center") == 1
+    assert all(inside(t.x) for t in opt.trials)
+    assert pairwise_different(opt.trials)
+
+
+@every_method
+def test_the_climb_may_end_at_the_centre_in_a_corner(method):
+    # All starts of the climb end in the corner, which is the centre: the one point without a direction
+    method = dataclasses.replace(method, n_sobol=256, first_sweeps=5, max_steps=10)
+    opt = make(method=method, center=[2.0, 30.0, -4.0])
+    opt.tell(opt.ask(), 1.0)
+    played(opt, 4)
+    assert opt.best.id == 0
+    assert pairwise_different(opt.trials)
+
+
+# ---- open trials
+
+
+@every_method
+@pytest.mark.parametrize("d", [1, 4])
+def test_all_asks_open_from_the_start_differ(method, d):
+    opt = make([(0, 1)] * d, method=method)
+    trials = [opt.ask() for _ in range(12)]
+    assert pairwise_different(trials)
+    assert all(inside(t.x, [(0, 1)] * d) for t in trials)
+    for trial in trials:
+        opt.tell(trial, bowl(trial.x))
+    assert opt.best.value == min(bowl(t.x) for t in trials)
+
+
+@every_method
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("n_told", [1, 2, 5])
+def test_open_asks_differ_from_each_other_and_from_the_data(method, d, n_told):
+    bounds = [(0, 1)] * d
+    opt = played(make(bounds, method=method), n_told, fun=lambda x: float(x.sum()))  # the minimum is a corner
+    for _ in range(10):
+        opt.ask()
+    assert len(opt.trials) == n_told + 10
+    assert pairwise_different(opt.trials)
+    assert all(inside(t.x, bounds) for t in opt.trials)
+
+
+def test_open_asks_differ_when_the_bounds_leave_few_numbers_between_them():
+    # Five million floats from end to end, and points a billionth of the box apart still count as different
+    bounds = [(1.0, 1.0 + 1.1e-9)]
+    for seed in range(3):
+        opt = make(bounds, seed=seed)
+        trials = [opt.ask() for _ in range(100)]
+        assert pairwise_different(trials)
+        assert all(inside(t.x, bounds) for t in trials)
+
+
+@pytest.mark.parametrize("region", ["box", "ball"])
+def test_points_that_only_rounding_makes_equal_are_drawn_anew(monkeypatch, region):
+    # In units of the box the suggestion differs from the last trial, in those of the user it does not
+    suggest = cylbo.optimizer.suggest
+    bounds = [(1.0, 1.0 + 1.1e-9)]
+    opt = make(bounds, region=region)
+    played(opt, 3)
+
+    def next_to_the_last(known, *rest):
+        return dataclasses.replace(suggest(known, *rest), x=known.x[-1] + 3e-9)
+
+    monkeypatch.setattr("cylbo.optimizer.suggest", next_to_the_last)
+    for _ in range(5):
+        last = opt.trials[-1].x
+        trial = opt.ask()
+        assert trial.origin == "space-filling"
+        assert np.abs(trial.x - last).max() < 1.1e-9
+        opt.tell(trial, 1.0)
+    assert pairwise_different(opt.trials)
+    assert all(inside(t.x, bounds) for t in opt.trials)
+
+
+def test_a_round_is_told_what_is_done_open_and_failed(monkeypatch):
+    seen = []
+    suggest = cylbo.optimizer.suggest
+    monkeypatch.setattr("cylbo.optimizer.suggest", lambda known, *rest: seen.append(known) or suggest(known, *rest))
+    opt = make([(0, 4)] * 2)
+    trials = [opt.ask() for _ in range(6)]
+    opt.tell(trials[4], 4.0)
+    opt.fail(trials[1])
+    opt.tell(trials[0], -1.0)
+    opt.ask()
+
+    def in_ball(*ids):
+        return [(trials[i].x / 2.0 - 1.0).tolist() for i in ids]  # [0, 4] to [-1, 1]
+
+    known = seen[-1]
+    assert np.allclose(known.x, in_ball(0, 4), atol=1e-15)
+    assert known.y.tolist() == [-1.0, 4.0]
+    assert np.allclose(known.pending, in_ball(2, 3, 5), atol=1e-15)
+    assert np.allclose(known.failed, in_ball(1), atol=1e-15)
+
+
+@every_method
+def test_the_centre_may_be_open_while_others_are_told(method):
+    opt = make(method=method)
+    first = opt.ask()
+    played(opt, 3)
+    assert opt.trials[-1].origin == "model"
+    opt.tell(first, 5.0)
+    assert opt.ask().origin == "model"
+
+
+@every_method
+def test_the_centre_may_fail(method):
+    opt = make(method=method)
+    opt.fail(opt.ask(), "singular")
+    played(opt, 5)
+    assert [t.origin for t in opt.trials][2:] == ["random", "model", "model", "model"]
+    assert pairwise_different(opt.trials)
+
+
+@every_method
+def test_failed_points_are_not_proposed_again(method):
+    opt = played(make([(0, 1)] * 2, method=method), 3, fun=lambda x: float(x.sum()))
+    for _ in range(8):
+        opt.fail(opt.ask(), "diverged")
+    assert pairwise_different(opt.trials)
+    assert len(opt.history.of("failed")) == 8
+
+
+def test_failures_drive_the_search_away():
+    # Left of 0.5 everything fails; a search that forgot its failures would follow the slope there for ever
+    method = dataclasses.replace(cylbo.DEFAULT, n_sobol=256, first_sweeps=20, max_steps=20)
+    opt = make([(0, 1)], method=method, center=[0.9])
+    for _ in range(12):
+        trial = opt.ask()
+        if trial.x[0] < 0.5:
+            opt.fail(trial, "diverged")
+        else:
+            opt.tell(trial, float(trial.x[0]))
+    assert opt.best.value < 0.6
+
+
+def test_nothing_but_failures_keeps_working():
+    opt = make()
+    for _ in range(6):
+        opt.fail(opt.ask())
+    assert opt.best is None
+    assert pairwise_different(opt.trials)
+    assert all(inside(t.x) for t in opt.trials)
+
+
+# ---- bad values, ids and trials change nothing
+
+BAD_VALUES = {
+    "nan": (math.nan, ValueError, "expected a finite number, got nan for trial"),
+    "inf": (math.inf, ValueError, "expected a finite number, got inf for trial"),
+    "-inf": (-math.inf, ValueError, "expected a finite number, got -inf for trial"),
+    "numpy nan": (np.float64("nan"), ValueError, "expected a finite number, got nan"),
+    "0-d nan": (np.array(np.nan), ValueError, "expected a finite number, got nan"),
+    "0-d inf": (np.array(-np.inf), ValueError, "expected a finite number, got -inf"),
+    "huge integer": (10**400, ValueError, "expected a finite number"),
+    "huge negative integer": (-(10**400), ValueError, "expected a finite number"),
+    "str": ("1.0", TypeError, "expected one real number, got str '1.0' for trial"),
+    "array": (
+        np.array([1.0, 2.0]),
+        TypeError,
+        r"expected one real number, got ndarray of shape \(2,\) for trial",
+    ),
+    "array of one": (np.array([1.0]), TypeError, r"got ndarray of shape \(1,\)"),
+    "list": ([1.0], TypeError, r"got list \[1.0\]"),
+    "none": (None, TypeError, "expected one real number, got NoneType None for trial"),
+    "complex": (1 + 0j, TypeError, r"expected one real number, got complex \(1\+0j\) for trial"),
+}
+
+
+@pytest.mark.parametrize(("value", "error", "message"), BAD_VALUES.values(), ids=BAD_VALUES)
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_bad_value_is_refused_and_changes_nothing(value, error, message, by_id):
+    opt, twin = played(make(), 3), played(make(), 3)
+    trial, _ = opt.ask(), twin.ask()
+    before = state(opt)
+    with pytest.raises(error, match=message):
+        opt.tell(trial.id if by_id else trial, value)
+    assert state(opt) == before == state(twin)
+    opt.tell(trial, 1.0)  # the trial is still open
+    twin.tell(3, 1.0)
+    assert np.array_equal(opt.ask().x, twin.ask().x)
+
+
+@pytest.mark.parametrize("unknown", [5, -1, True, 1.0, "0", None])
+@pytest.mark.parametrize("call", ["tell", "fail"])
+def test_an_unknown_id_is_refused_and_changes_nothing(unknown, call):
+    opt = played(make(), 2)
+    opt.ask()
+    before = state(opt)
+    with pytest.raises(cylbo.UnknownTrialError, match=f"has ids 0 to 2; got {unknown!r}"):
+        opt.tell(unknown, 1.0) if call == "tell" else opt.fail(unknown, "no")
+    assert state(opt) == before
+
+
+@pytest.mark.parametrize("call", ["tell", "fail"])
+def test_a_trial_of_another_optimizer_is_refused_and_changes_nothing(call):
+    opt, other = make(seed=0), make(seed=1)  # the first point is the centre for both, the second is not shared
+    for each in (opt, other):
+        each.ask(), each.ask()
+    foreign = other.trials[1]
+    before = state(opt), state(other)
+    with pytest.raises(cylbo.UnknownTrialError, match="trial 1 comes from another optimizer"):
+        opt.tell(foreign, 1.0) if call == "tell" else opt.fail(foreign)
+    assert (state(opt), state(other)) == before
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda trial: pickle.loads(pickle.dumps(trial))])
+@pytest.mark.parametrize("call", ["tell", "fail"])
+def test_a_copied_trial_is_as_good_as_the_trial(twin_of, call):
+    # A worker process hands back a copy
+    opt = played(make(), 2)
+    twin = twin_of(opt.ask())
+    closed = opt.tell(twin, 1.5) if call == "tell" else opt.fail(twin, "diverged")
+    assert (closed.id, closed.status) == (2, "done" if call == "tell" else "failed")
+    assert opt.trials[2] is closed
+    with pytest.raises(cylbo.TrialClosedError, match="trial 2 was already"):
+        opt.tell(twin, 1.0)
+
+
+@pytest.mark.parametrize("again", ["tell", "fail"])
+@pytest.mark.parametrize("first", ["tell", "fail"])
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_trial_closed_twice_is_refused_and_keeps_its_first_outcome(first, again, by_id):
+    opt = make()
+    trial = opt.ask()
+    key = trial.id if by_id else trial
+
+    def close(how, value):
+        return opt.tell(key, value) if how == "tell" else opt.fail(key, f"crash {value}")
+
+    close(first, 2.5)
+    before = state(opt)
+    with pytest.raises(cylbo.TrialClosedError, match=r"trial 0 was already (told \(2.5\)|reported .*'crash 2.5')"):
+        close(again, 1.0)
+    assert state(opt) == before
+
+
+def test_a_closed_trial_object_is_as_good_as_the_open_one_for_saying_so():
+    opt = make()
+    closed = opt.tell(opt.ask(), 1.0)
+    with pytest.raises(cylbo.TrialClosedError, match="already told"):
+        opt.tell(closed, 2.0)
+
+
+def test_changing_what_trials_returns_changes_nothing():
+    opt = played(make(), 2)
+    opt.trials.clear()
+    assert len(opt.trials) == 2
+
+
+# ---- earlier evaluations
+
+
+def test_earlier_evaluations_are_known_and_not_asked():
+    x0, y0 = np.array([[0.0, 11.0, -4.2], [1.0, 12.0, -4.4]]), np.array([3.0, -7.0])
+    opt = make(x0=x0, y0=y0)
+    assert opt.best.value == -7.0
+    assert opt.best.x.tolist() == x0[1].tolist()
+    assert [t.origin for t in opt.trials] == ["told", "told"]
+    x0[:], y0[:] = 0.0, 0.0
+    assert [t.value for t in opt.trials] == [3.0, -7.0]
+    assert opt.trials[0].x.tolist() == [0.0, 11.0, -4.2]
+    trial = opt.ask()
+    assert (trial.id, trial.origin) == (2, "center")
+    opt.tell(trial, 0.0)
+    assert opt.ask().origin == "model"
+    with pytest.raises(cylbo.TrialClosedError, match="trial 0 was already told"):
+        opt.tell(0, 1.0)
+
+
+def test_points_without_values_are_asked_first_in_order():
+    x0 = [[0.0, 11.0, -4.2], [1.0, 12.0, -4.4]]
+    opt = make(x0=x0)
+    assert opt.best is None
+    assert opt.trials == []
+    trials = [opt.ask() for _ in range(4)]
+    assert [t.origin for t in trials] == ["given", "given", "center", "random"]
+    assert [t.x.tolist() for t in trials[:2]] == x0
+    assert pairwise_different(trials)
+
+
+def test_the_centre_among_the_earlier_points_is_not_asked_again():
+    opt = make(x0=[[0.5, 20.0, -4.5]], y0=[1.0])
+    assert opt.ask().origin == "random"
+
+
+def test_no_earlier_points_at_all_are_fine():
+    opt = make(x0=np.empty((0, 3)), y0=[])
+    assert opt.ask().origin == "center"
+
+
+@pytest.mark.parametrize("excess", [1e-15, 1e-12, 1e-10, 1e-6])
+@pytest.mark.parametrize("y0", [None, [1.0]])
+def test_given_points_a_hair_outside_of_the_bounds_are_refused(excess, y0):
+    for x0 in ([[1.0 + excess]], [[-excess]]):
+        with pytest.raises(ValueError, match="x0 must lie inside the bounds; row 0 does not"):
+            make([(0.0, 1.0)], x0=x0, y0=y0)
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0])
+def test_given_points_may_lie_on_the_bounds(x):
+    opt = make([(0.0, 1.0)], x0=[[x]])
+    assert opt.ask().x.tolist() == [x]
+    assert make([(0.0, 1.0)], x0=[[x]], y0=[1.0]).best.x.tolist() == [x]
+
+
+@pytest.mark.parametrize(
+    ("x0", "y0", "error", "message"),
+    [
+        (None, [1.0], ValueError, "y0 was given without x0"),
+        ([[0, 20, -4.5]], [1.0, 2.0], ValueError, r"y0 must have shape \(1,\).*got \(2,\)"),
+        ([[0, 20, -4.5]], [[1.0]], ValueError, r"y0 must have shape \(1,\).*got \(1, 1\)"),
+        ([[0, 20, -4.5]], 1.0, ValueError, r"y0 must have shape \(1,\).*got \(\)"),
+        ([[0, 20, -4.5]], [math.nan], ValueError, "y0 must be finite"),
+        ([[0, 20, -4.5]], [math.inf], ValueError, "y0 must be finite"),
+        ([[0, 20, -4.5]], [None], (ValueError, TypeError), "y0 must be"),
+        ([[0, 20, -4.5]], ["a"], TypeError, "y0 must be an array of numbers"),
+        ([[0, 20, -4.5]], ["1.0"], TypeError, "y0 must be an array of numbers"),
+        ([[0, 20, -4.5]], [1j], TypeError, "y0 must be an array of numbers"),
+        ([[0, 20, -4.5]], np.array([1j]), TypeError, "y0 must be an array of numbers"),
+        ([0, 20, -4.5], [1.0], ValueError, r"x0 must have shape \(k, 3\), got \(3,\)"),
+        ([[0, 20]], [1.0], ValueError, r"x0 must have shape \(k, 3\), got \(1, 2\)"),
+        ([[0, 20, math.nan]], [1.0], ValueError, "x0 must be finite"),
+        ([[0, 20, 0]], [1.0], ValueError, "x0 must lie inside the bounds; row 0 does not"),
+        ([[0, 20, 0]], None, ValueError, "x0 must lie inside the bounds; row 0 does not"),
+        ("points", [1.0], TypeError, "x0 must be an array of numbers"),
+        ([["0", "20", "-4.5"]], [1.0], TypeError, "x0 must be an array of numbers"),
+    ],
+)
+def test_bad_earlier_evaluations_get_a_clear_error(x0, y0, error, message):
+    with pytest.raises(error, match=message):
+        make(x0=x0, y0=y0)
+
+
+# ---- seeds and global state
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, "0", True, [1], math.nan])
+def test_a_bad_seed_gets_a_clear_error(seed):
+    with pytest.raises((ValueError, TypeError), match="seed must be a non-negative integer or None, got"):
+        make(seed=seed)
+
+
+@pytest.mark.parametrize("seed", [0, 2**70, np.int64(3), np.uint8(3)])
+def test_any_nonnegative_integer_is_a_seed(seed):
+    assert make(seed=seed).seed == int(seed)
+    assert played(make(seed=seed), 3).best is not None
+
+
+def points_of(opt):
+    return np.stack([t.x for t in opt.trials])
+
+
+@every_method
+def test_the_same_seed_gives_the_same_run_whatever_the_global_generators_do(method):
+    quiet = points_of(played(make(method=method), 6))
+
+    def noisy(x):
+        np.random.seed(int(1e6 * abs(x[0])) % 2**31)  # noqa: NPY002 - the legacy generator is the point
+        np.random.rand(3)  # noqa: NPY002
+        torch.manual_seed(int(1e6 * abs(x[0])))
+        torch.rand(3)
+        random.random()
+        return bowl(x)
+
+    before = np.random.get_state(), torch.get_rng_state(), random.getstate()  # noqa: NPY002
+    try:
+        disturbed = points_of(played(make(method=method), 6, fun=noisy))
+    finally:
+        np.random.set_state(before[0])  # noqa: NPY002
+        torch.set_rng_state(before[1])
+        random.setstate(before[2])
+    assert np.array_equal(quiet, disturbed)
+
+
+def test_two_interleaved_optimizers_do_not_disturb_each_other():
+    alone = points_of(played(make(), 6))
+    first, second = make(), make(seed=1)
+    for _ in range(6):
+        played(first, 1)
+        played(second, 1)
+    assert np.array_equal(points_of(first), alone)
+
+
+def test_different_seeds_differ():
+    runs = [points_of(played(make(seed=seed), 5)) for seed in range(3)]
+    for a, b in itertools.combinations(runs, 2):
+        assert np.array_equal(a[0], b[0])  # the centre
+        assert not (a[1:] == b[1:]).any()
+
+
+def test_a_run_without_a_seed_can_be_repeated_from_the_seed_it_drew():
+    opt = played(make(seed=None), 4)
+    assert np.array_equal(points_of(opt), points_of(played(make(seed=opt.seed), 4)))
+    assert make(seed=None).seed != make(seed=None).seed
+
+
+@every_method
+def test_no_global_state_is_touched(method):
+    def snapshot():
+        return (
+            torch.get_default_dtype(),
+            torch.get_num_threads(),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.get_rng_state().tolist(),
+            [part.tolist() if isinstance(part, np.ndarray) else part for part in np.random.get_state()],  # noqa: NPY002
+            random.getstate(),
+            list(warnings.filters),
+            np.geterr(),
+            [(pool["filepath"], pool["num_threads"]) for pool in threadpoolctl.threadpool_info()],
+        )
+
+    torch.rand(1), np.random.rand(), random.random()  # noqa: NPY002 - off any state that a seed would give
+    before = snapshot()
+    played(make(seed=None, method=method), 5)
+    assert snapshot() == before
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_the_default_dtype_of_torch_does_not_matter(dtype):
+    expected = points_of(played(make(), 5))
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        assert np.array_equal(points_of(played(make(), 5)), expected)
+    finally:
+        torch.set_default_dtype(before)
+
+
+@every_method
+def test_the_floating_point_error_mode_of_the_caller_does_not_matter(method):
+    expected = points_of(played(make(method=method), 6))
+    with np.errstate(all="raise"):
+        assert np.array_equal(points_of(played(make(method=method), 6)), expected)
+
+
+# ---- difficult data: the search goes on, with the model where there is one
+
+
+def goes_on(opt, n=2):
+    """Ask, tell and ask again; every new point new, inside and from the model."""
+    for _ in range(n):
+        trial = opt.ask()
+        assert trial.origin in ("center", "model")
+        assert inside(trial.x)
+        opt.tell(trial, 1.0)
+    fresh = [t for t in opt.trials if t.origin != "told"]
+    told = {t.x.tobytes() for t in opt.trials if t.origin == "told"}
+    assert pairwise_different(fresh)
+    assert all(t.x.tobytes() not in told for t in fresh)
+    assert fresh[-1].origin == "model"
+
+
+DIFFICULT_VALUES = {
+    "constant": [3.0] * 6,
+    "zero": [0.0] * 6,
+    "huge": [1e300, 2e300, 3e300, 4e300],
+    "hugely negative": [-1e300, -2e300, -3e300],
+    "both signs": [1e300, -1e300, 1e300, -1e300, 0.0],
+    "the largest": [1.7e308, -1.7e308, 0.0],
+    "constant and huge": [1e300] * 4,
+    "tiny": [1e-300, 2e-300, 3e-300],
+    "constant and tiny": [1e-300] * 4,
+    "subnormal": [5e-324, 0.0, 1e-320],
+    "huge and tiny": [1e300, 1e-300, 1e300, 1e-300],
+    "just squarable": [1e99, -1e99, 1e-300],
+    "300 decades": [10.0**k for k in range(-150, 151, 30)],
+    "300 decades, both signs": [(-1.0) ** k * 10.0 ** (30 * k - 150) for k in range(11)],
+    "three of five equal": [1.0, 2.0, 1.0, 3.0, 1.0],
+    "all but one equal": [0.0, 0.0, 0.0, 0.0, -1.0],
+    "far from zero": [1e12 + k for k in range(6)],
+    "far from zero and close": [1e12, 1e12 + 2e-4, 1e12 - 2e-4, 1e12],
+    "one outlier": [0.0, 0.1, 0.2, 1e18],
+}
+
+
+@pytest.mark.parametrize("values", DIFFICULT_VALUES.values(), ids=DIFFICULT_VALUES)
+@pytest.mark.parametrize("method", [METHODS["default"], METHODS["paper"], METHODS["matern"]], ids=lambda c: c.name)
+def test_difficult_values(values, method):
+    rng = np.random.default_rng(0)
+    low, high = np.array(BOX).T
+    x0 = rng.uniform(low, high, (len(values), 3))
+    x0[0] = 0.5 * (low + high)
+    opt = make(x0=x0, y0=values, method=method)
+    assert opt.best.value == min(values)
+    goes_on(opt)
+
+
+def on_one_ray(rng):
+    return np.array([0.5, 20.0, -4.5]) + rng.uniform(0.05, 1.0, (6, 1)) * np.array([1.5, 10.0, 0.5])
+
+
+def on_opposite_rays(rng):
+    return np.array([0.5, 20.0, -4.5]) + rng.uniform(-1.0, 1.0, (6, 1)) * np.array([1.5, 10.0, 0.5])
+
+
+DIFFICULT_POINTS = {
+    "all on one ray": lambda rng: on_one_ray(rng),
+    "all on two opposite rays": lambda rng: on_opposite_rays(rng),
+    "all on one ray with the centre": lambda rng: np.vstack([on_one_ray(rng), [[0.5, 20.0, -4.5]]]),
+    "two equal": lambda rng: np.repeat(on_one_ray(rng), 2, axis=0)[:7],
+    "all equal": lambda rng: np.tile([[0.0, 12.0, -4.1]], (6, 1)),
+    "all at the centre": lambda rng: np.tile([[0.5, 20.0, -4.5]], (6, 1)),
+    "the centre several times": lambda rng: np.vstack([np.tile([[0.5, 20.0, -4.5]], (4, 1)), on_opposite_rays(rng)]),
+    "a hair's breadth from the centre": lambda rng: np.array([[0.5, 20.0, -4.5]]) + 1e-13 * rng.normal(size=(6, 3)),
+    "corners only": lambda rng: np.array([[a, b, c] for a in (-1, 2) for b in (10, 30) for c in (-5, -4)], dtype=float),
+}
+
+
+@pytest.mark.parametrize("points", DIFFICULT_POINTS.values(), ids=DIFFICULT_POINTS)
+@pytest.mark.parametrize("equal_values", [True, False])
+@pytest.mark.parametrize("method", [METHODS[name] for name in ("default", "paper+b", "matern")], ids=lambda c: c.name)
+def test_difficult_points(points, equal_values, method):
+    rng = np.random.default_rng(1)
+    x0 = points(rng)
+    y0 = np.ones(len(x0)) if equal_values else rng.standard_normal(len(x0))
+    goes_on(make(x0=x0, y0=y0, method=method))
+
+
+@every_method
+@pytest.mark.parametrize("region", ["box", "ball"])
+def test_one_parameter(method, region):
+    opt = played(make([(-3.0, 5.0)], method=method, region=region), 8)
+    assert all(inside(t.x, [(-3.0, 5.0)]) for t in opt.trials)  # in one dimension the ball is the box
+    assert pairwise_different(opt.trials)
+
+
+@pytest.mark.parametrize("region", ["box", "ball"])
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_a_thousand_parameters(name, region):
+    bounds = [(-1.0, 1.0)] * 1000
+    opt = played(make(bounds, method=METHODS[name], region=region), 5)
+    assert [t.origin for t in opt.trials] == ["center", "random", "model", "model", "model"]
+    assert pairwise_different(opt.trials)
+    assert region == "ball" or all(inside(t.x, bounds) for t in opt.trials)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e9, 1e300])
+def test_the_unit_of_a_parameter_does_not_matter(scale):
+    reference = played(make([(-1.0, 3.0)] * 2), 6)
+    scaled = played(make([(-scale, 3.0 * scale)] * 2), 6, fun=lambda x: bowl(x / scale))
+    assert np.allclose(points_of(scaled) / scale, points_of(reference), rtol=0, atol=1e-6)
+
+
+# ---- region
+
+
+@every_method
+def test_the_box_is_never_left(method):
+    bounds = [(-1.0, 1.0)] * 4
+    opt = played(make(bounds, method=method), 8, fun=lambda x: -float(np.sum(x**2)))  # the best places are the corners
+    assert all(inside(t.x, bounds) for t in opt.trials)
+
+
+def ball_radii(opt):
+    return np.linalg.norm(opt.space.to_ball(points_of(opt)), axis=-1)
+
+
+@every_method
+@pytest.mark.parametrize("center", [None, [0.5, -0.9, 0.0, 1.0]])
+def test_the_ball_is_never_left(method, center):
+    opt = make([(-1.0, 1.0)] * 4, method=method, region="ball", center=center)
+    played(opt, 8, fun=lambda x: -float(np.sum(x**2)))
+    assert ball_radii(opt).max() <= opt.space.domain.radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("method", ["default", "paper"])
+def test_the_ball_may_leave_the_box(method):
+    bounds = [(-1.0, 1.0)] * 3
+    opt = make(bounds, method=dataclasses.replace(cylbo.METHODS[method], n_sobol=256, max_steps=100), region="ball")
+    played(opt, 8, fun=lambda x: float(x[0]))  # at its least at (-sqrt 3, 0, 0), outside the box
+    assert opt.best.value < -1.0
+    assert not inside(opt.best.x, bounds)
+
+
+def test_earlier_points_of_the_ball_are_taken_with_region_ball_only():
+    outside = [[2.5, 20.0, -4.5]]
+    assert make(region="ball", x0=outside, y0=[1.0]).best.x.tolist() == outside[0]
+    with pytest.raises(ValueError, match="inside the bounds"):
+        make(x0=outside, y0=[1.0])

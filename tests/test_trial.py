@@ -1,0 +1,177 @@
+"""Trials and their record, without an optimizer around them."""
+
+import copy
+import dataclasses
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import cylbo
+from cylbo.trial import History, checked_value
+
+
+@pytest.fixture
+def history():
+    history = History()
+    for i in range(3):
+        history.add(np.array([float(i), -1.0]), origin="random")
+    return history
+
+
+def test_ids_count_from_zero(history):
+    assert [trial.id for trial in history.all] == [0, 1, 2]
+    assert len(history) == 3
+
+
+def test_a_trial_keeps_its_own_read_only_point(history):
+    x = np.array([1.0, 2.0])
+    trial = history.add(x)
+    x[0] = 99.0
+    assert trial.x.tolist() == [1.0, 2.0]
+    assert x.flags.writeable  # the caller's array is left alone
+    with pytest.raises(ValueError, match="read-only"):
+        trial.x[0] = 0.0
+
+
+def test_a_trial_is_a_snapshot(history):
+    before = history[1]
+    closed = history.close(before, value=2.0, status="done")
+    assert (before.status, before.value) == ("open", pytest.approx(math.nan, nan_ok=True))
+    assert (closed.status, closed.value, closed.id) == ("done", 2.0, 1)
+    assert history[before] is history[1] is history[closed] is closed
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        closed.value = 3.0
+
+
+def test_the_list_of_trials_is_a_copy(history):
+    history.all.clear()
+    history.of("open").clear()
+    assert len(history) == len(history.all) == 3
+
+
+@pytest.mark.parametrize("unknown", [-1, 3, 10**20, True, False, 0.0, "0", None, (0,), np.array([0])])
+def test_an_unknown_id_is_named_with_the_known_ones(history, unknown):
+    with pytest.raises(cylbo.UnknownTrialError, match="has ids 0 to 2; got"):
+        history[unknown]
+
+
+def test_an_id_may_be_a_numpy_integer(history):
+    assert history[np.int64(2)].id == 2
+
+
+def test_an_empty_history_says_so():
+    with pytest.raises(cylbo.UnknownTrialError, match="no trials yet; got 0"):
+        History()[0]
+
+
+def test_a_trial_of_another_history_is_refused(history):
+    other = History().add(np.array([0.0, -2.0]))
+    assert other.id in {trial.id for trial in history.all}  # the id alone would pass
+    with pytest.raises(cylbo.UnknownTrialError, match="trial 0 comes from another optimizer"):
+        history.close(other, value=1.0, status="done")
+    assert history[0].status == "open"
+
+
+@pytest.mark.parametrize("outcome", [{"value": 1.5, "status": "done"}, {"status": "failed", "reason": "diverged"}])
+def test_a_trial_is_closed_once(history, outcome):
+    first = history.close(1, **outcome)
+    with pytest.raises(cylbo.TrialClosedError, match=r"trial 1 was already (told \(1.5\)|reported .*'diverged')"):
+        history.close(1, value=0.0, status="done")
+    assert history[1] is first
+
+
+def test_trials_are_sorted_by_outcome(history):
+    history.close(2, value=1.0, status="done")
+    history.close(0, status="failed")
+    assert [[trial.id for trial in history.of(s)] for s in ("open", "done", "failed")] == [[1], [2], [0]]
+
+
+def test_best_is_the_least_value_and_the_earliest_of_equals(history):
+    assert history.best is None
+    for i, value in ((2, -3.0), (1, -3.0), (0, 5.0)):
+        history.close(i, value=value, status="done")
+    assert history.best.id == 1
+
+
+def test_a_failed_trial_is_never_the_best(history):
+    history.close(0, status="failed")
+    assert history.best is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1, 1.0),
+        (-2.5, -2.5),
+        (np.float32(0.5), 0.5),
+        (np.int8(-3), -3.0),
+        (np.array(4.0), 4.0),
+        (Fraction(1, 4), 0.25),
+        (1e308, 1e308),
+        (5e-324, 5e-324),
+    ],
+)
+def test_every_kind_of_real_number_is_a_value(history, value, expected):
+    checked = checked_value(value, history[0])
+    assert checked == expected
+    assert type(checked) is float
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        np.float32("nan"),
+        np.array(np.inf),
+        np.array(np.nan),
+        np.array(-np.inf, dtype=np.float32),
+        pytest.param(10**400, id="huge integer"),
+        pytest.param(-(10**400), id="huge negative integer"),
+        pytest.param(Fraction(10**400), id="huge fraction"),
+    ],
+)
+def test_a_value_that_is_not_finite_is_refused_with_advice(history, value):
+    with pytest.raises(ValueError, match=r"expected a finite number, got .* for trial 2; .*fail\(trial, reason\)"):
+        checked_value(value, history[2])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1.0", b"1", None, 1j, [1.0], (1.0,), {}, np.array([1.0]), np.ones((2, 2)), np.array("a"), np.array(1j)],
+)
+def test_a_value_that_is_no_number_is_refused_with_its_type(history, value):
+    with pytest.raises(TypeError, match=r"expected one real number, got \w+ .* for trial 2; .*fail\(trial, reason\)"):
+        checked_value(value, history[2])
+
+
+def test_trials_print_what_matters(history):
+    assert repr(history[0]) == "Trial(id=0, status='open', x=<2 parameters>)"
+    assert repr(history.close(0, value=0.25, status="done")) == "Trial(id=0, value=0.25, x=<2 parameters>)"
+
+
+def test_a_copied_history_goes_on_by_itself(history):
+    twin = copy.deepcopy(history)
+    twin.close(twin[0], value=1.0, status="done")
+    assert (twin[0].status, history[0].status) == ("done", "open")
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda trial: pickle.loads(pickle.dumps(trial))])
+def test_a_copy_of_a_trial_is_as_good_as_the_trial(history, twin_of):
+    """From another process, for one: the id and the point say which it is."""
+    twin = twin_of(history[1])
+    assert history[twin] is history[1]
+    assert history.close(twin, value=2.0, status="done").value == 2.0
+    assert history[1].status == "done"
+
+
+def test_a_trial_with_another_point_under_a_known_id_is_refused(history):
+    moved = dataclasses.replace(history[1], x=history[1].x + 1e-16 * np.array([4.0, 0.0]))
+    assert not np.array_equal(moved.x, history[1].x)
+    for x in (moved.x, np.append(history[1].x, 0.0), history[1].x[:1]):
+        with pytest.raises(cylbo.UnknownTrialError, match="trial 1 comes from another optimizer"):
+            history[dataclasses.replace(history[1], x=x)]
