@@ -153,19 +153,34 @@ def test_default_climb_never_ends_below_its_start_nor_outside_of_the_domain(d, w
     assert np.array_equal(starts, before)
 
 
-def test_default_climb_finds_the_top_inside_and_on_the_edge():
+@pytest.mark.parametrize("start", [[0.6, -0.5], [-0.4, 0.9]])
+def test_default_climb_finds_the_top_inside_and_on_the_edge(start):
     def hill(top):
         return slope_of(lambda x: -((x - torch.tensor(top, dtype=torch.float64)) ** 2).sum(-1))
 
-    starts = np.array([[0.6, -0.5], [-0.4, 0.9]])
+    starts = np.array([start])
     climbing = {"learning_rate": 0.05, "max_steps": 200}
     inside, _ = climb_keeping_best(hill([0.3, 0.1]), starts, cube(2), **climbing)
-    np.testing.assert_allclose(inside, [[0.3, 0.1]] * 2, atol=2e-3)
+    np.testing.assert_allclose(inside, [[0.3, 0.1]], atol=2e-3)
     in_box, _ = climb_keeping_best(hill([3.0, 0.5]), starts, cube(2), **climbing)
-    np.testing.assert_allclose(in_box, [[1.0, 0.5]] * 2, atol=2e-3)
+    np.testing.assert_allclose(in_box, [[1.0, 0.5]], atol=2e-3)
     climbing["max_steps"] = 600  # along the rim Adam is slow: its steps point the same way wherever it is
     in_ball, _ = climb_keeping_best(hill([3.0, 3.0]), starts, cube(2, within_box=False), **climbing)
-    np.testing.assert_allclose(in_ball, [[1.0, 1.0]] * 2, atol=6e-2)
+    np.testing.assert_allclose(in_ball, [[1.0, 1.0]], atol=6e-2)
+
+
+def test_default_climb_spends_its_steps_on_the_better_half_and_brings_the_best_to_the_top():
+    looked_at = []
+
+    def slope(x):
+        looked_at.append(len(x))
+        return -((x - 0.3) ** 2).sum(-1), -2.0 * (x - 0.3)
+
+    starts = np.random.default_rng(0).uniform(-1, 1, (20, 3))
+    ends, values = climb_keeping_best(slope, starts, cube(3), learning_rate=0.05, max_steps=200)
+    assert looked_at == [20] * 51 + [10] * 50 + [5] * 50 + [3] * 50
+    np.testing.assert_allclose(ends[values.argmax()], 0.3, atol=2e-3)
+    assert (values >= -((starts - 0.3) ** 2).sum(-1)).all()
 
 
 def test_default_climb_survives_gradients_that_are_not_numbers():

@@ -40,10 +40,10 @@ def convergence(
             label,
             (1.0, level - offset),
             xycoords=("axes fraction", "data"),
-            xytext=(-4, 3),
+            xytext=(-4, -3),
             textcoords="offset points",
             ha="right",
-            va="bottom",
+            va="top",
             fontsize=8.5,
             color=INK,
         )
@@ -56,7 +56,7 @@ def convergence(
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e6e6e6", linewidth=0.7)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="lower left", fontsize=9)
+    axes.legend(frameon=False, loc="upper right", fontsize=9)
     path = Path(path)
     figure.savefig(path, dpi=150)
     plt.close(figure)
