@@ -80,14 +80,19 @@ def seconds_of_botorch(x: Array, y: Array, seed: int) -> float:
 
 
 def main() -> None:
-    """Measure everything, then print one Markdown table."""
+    """Measure, and print a Markdown table row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3, help="data sets (seeds) per row; the median is shown")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # BoTorch's own, about its own input
     seconds_of_botorch(*data("levy", "uniform", 5, 20, 0), seed=0)  # imports and first-call costs
     seconds_of_cylbo("paper", *data("levy", "uniform", 5, 20, 0), seed=0)
-    rows: list[str] = []
+    packages = ("cylbo", "botorch", "torch", "numpy", "scipy")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    print(f"{versions}; {machine}; median of {args.repeats} data sets per row\n")
+    print("| d | n | data | BoTorch, s | paper, s | default, s | BoTorch / paper | BoTorch / default |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     ratios: dict[tuple[int, int, str], list[float]] = {}
     work = [(d, n, function, kind) for d, n in SIZES for function, kind in KINDS]
     for d, n, function, kind in track(work, console=Console(stderr=True), description="measuring"):
@@ -100,17 +105,9 @@ def main() -> None:
         paper, default, botorch = (statistics.median(times[name]) for name in ("paper", "default", "botorch"))
         for name, ours in (("paper", paper), ("default", default)):
             ratios.setdefault((d, n, name), []).append(botorch / ours)
-        rows.append(
-            f"| {d} | {n} | {function}, {kind} | {botorch:.2f} | {paper:.2f} | {default:.2f} "
-            f"| {botorch / paper:.1f} | {botorch / default:.1f} |"
-        )
-    packages = ("cylbo", "botorch", "torch", "numpy", "scipy")
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
-    print(f"{versions}; {machine}; median of {args.repeats} data sets\n")
-    print("| d | n | data | BoTorch, s | paper, s | default, s | BoTorch / paper | BoTorch / default |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    print("\n".join(rows))
+        cells = [d, n, f"{function}, {kind}", f"{botorch:.2f}", f"{paper:.2f}", f"{default:.2f}"]
+        cells += [f"{botorch / paper:.1f}", f"{botorch / default:.1f}"]
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
     print()
     for (d, n, name), some in ratios.items():
         print(f"- d = {d}, n = {n}: `{name}` is {statistics.geometric_mean(some):.1f} times faster (geometric mean)")
