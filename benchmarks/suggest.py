@@ -1,6 +1,6 @@
 """Seconds per suggestion of cylbo beside BoTorch's default, on the same data, in one run.
 
-    python benchmarks/suggest.py [--repeats 3]
+    python benchmarks/suggest.py [--repeats 1]
 
 BoTorch: SingleTaskGP (its default, dimension-scaled ARD kernel) fitted by fit_gpytorch_mll, LogExpectedImprovement
 maximised by optimize_acqf with 10 restarts and 512 raw samples, standardised values, with the threads it finds.
@@ -82,7 +82,7 @@ def seconds_of_botorch(x: Array, y: Array, seed: int) -> float:
 def main() -> None:
     """Measure, and print a Markdown table row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3, help="data sets (seeds) per row; the median is shown")
+    parser.add_argument("--repeats", type=int, default=1, help="data sets (seeds) per row; the median is shown")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # BoTorch's own, about its own input
     seconds_of_botorch(*data("levy", "uniform", 5, 20, 0), seed=0)  # imports and first-call costs
