@@ -86,7 +86,7 @@ def minimize(
                         message = "stopped by the callback"
                         break
     except BaseException as error:
-        _attach(error, _result(opt, n_earlier, success=False, message=f"stopped by {type(error).__name__}: {error}"))
+        _attach(error, _result(opt, n_earlier, success=False, message=f"stopped by {_named(error)}"))
         raise
     return _result(opt, n_earlier, success=opt.best is not None, message=message)
 
@@ -95,7 +95,7 @@ def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial) -> Tr
     try:
         value = fun(trial.x.copy())  # a copy: what fun does to its argument stays its own affair
     except BaseException as error:
-        opt.fail(trial, f"{type(error).__name__}: {error}")
+        opt.fail(trial, _named(error))
         raise
     try:
         return opt.tell(trial, value)
@@ -104,6 +104,10 @@ def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial) -> Tr
     except TypeError as error:
         opt.fail(trial, str(error))
         raise TypeError(f"the objective must return one real number: {error}") from error
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _attach(error: BaseException, result: Result) -> None:
