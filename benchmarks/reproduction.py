@@ -92,7 +92,7 @@ def run_missing(args: argparse.Namespace) -> None:
         (method, function, args.dim, args.budget, seed)
         for method in args.methods
         for function in args.functions
-        for seed in range(args.seeds)
+        for seed in range(args.seeds or 5)
     ]
     missing = [work for work in wanted if work not in have]
     print(f"{len(missing)} of {len(wanted)} runs to make", flush=True)
@@ -110,6 +110,7 @@ def run_missing(args: argparse.Namespace) -> None:
 def table(args: argparse.Namespace) -> None:
     """Print Markdown: mean and (population, as in the paper) standard deviation over the seeds."""
     rows = [row for row in read(args.results) if row["dim"] == args.dim and row["budget"] == args.budget]
+    rows = [row for row in rows if args.seeds is None or row["seed"] < args.seeds]
     if not rows:
         sys.exit(f"no runs of {args.dim} dimensions and {args.budget} evaluations in {args.results}; run them first.")
     print(
@@ -146,7 +147,7 @@ def main() -> None:
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), choices=list(FUNCTIONS))
     parser.add_argument("--dim", type=int, default=20)
     parser.add_argument("--budget", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=5, help="the seeds are 0, 1, ...")
+    parser.add_argument("--seeds", type=int, help="seeds 0, 1, ... (default: 5 to run, all to print)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()

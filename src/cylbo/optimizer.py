@@ -94,7 +94,7 @@ class Optimizer:
         return self.history.close(trial, value=checked_value(value, found), status="done")
 
     def fail(self, trial: Trial | int, reason: str = "") -> Trial:
-        """Record that an open trial gave nothing: its surroundings are expected to be no better than the average."""
+        """Record that an open trial gave nothing: its surroundings are expected to be no better than the median."""
         return self.history.close(trial, status="failed", reason=str(reason))
 
     def _suggest(self) -> tuple[Array, str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cylbo.geometry import Array, Domain
 
@@ -31,9 +31,11 @@ class Space:
         self.center: Array = 0.5 * self.low + 0.5 * self.high
         if center is not None:
             self.center = self.checked_points(center, "center", ndim=1)
-            outside = np.flatnonzero((self.center < self.low) | (self.center > self.high))
-            if len(outside):
-                raise ValueError(f"center must lie inside the bounds, {_first(self, outside, self.center)}.")
+            for i in np.flatnonzero((self.center < self.low) | (self.center > self.high)):
+                limits = f"({self.low[i]}, {self.high[i]})"
+                raise ValueError(
+                    f"center must lie inside the bounds, parameter {i} is {self.center[i]} and its bounds are {limits}."
+                )
         self._center_in_box = self._to_box(self.center)
         self.center.flags.writeable = False
         low, high = -1.0 - self._center_in_box, 1.0 - self._center_in_box
@@ -110,8 +112,3 @@ def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
                 f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."
             )
     return array[:, 0].copy(), array[:, 1].copy()
-
-
-def _first(space: Space, outside: NDArray[np.intp], x: Array) -> str:
-    i = outside[0]
-    return f"parameter {i} is {x[i]} and its bounds are ({space.low[i]}, {space.high[i]})"

@@ -24,9 +24,9 @@ from cylbo.threads import in_parallel
 
 __all__ = ["Known", "Rung", "Suggestion", "suggest"]
 
-# How a point came about: the design before there is a model, the model in full, the model with the hyperparameters of
-# the last round (sampling failed), or a uniform point of the box (nothing else worked)
-Rung = Literal["center", "given", "random", "model", "last hyperparameters", "space-filling"]
+# How a point came about: before there is a model, by the model in full, by the model with the hyperparameters of the
+# last round (sampling failed), or as a uniform point of the box (nothing else worked)
+Rung = Literal["random", "model", "last hyperparameters", "space-filling"]
 
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SAME_POINT = 1e-9  # two points closer than this in every coordinate of the box [-1, 1]^d count as one

@@ -1,10 +1,10 @@
 """How many threads the linear algebra may use while a point is suggested.
 
 One, unless the configuration says otherwise. Evaluations usually keep the other cores busy while the next point is
-asked for, and BLAS threads that wait for a busy core cost far more than they bring: on two loaded cores a Cholesky
-factor of size 200 went from 0.2 to 400 milliseconds. The sizes at hand (some hundred rows) gain next to nothing from
-more threads even on an idle machine. Where there are many independent pieces of work, threads of our own take them one
-by one: a busy core then slows only the piece that it holds, and the result does not depend on the number of threads.
+asked for, and BLAS threads that wait for a busy core cost far more than they bring (`benchmarks/contention.py` shows
+by how much). A few hundred rows gain little from more threads even on an idle machine. Where there are many
+independent pieces of work, threads of our own take them one by one: a busy core then slows only the piece that it
+holds, and the result does not depend on the number of threads.
 """
 
 import contextlib

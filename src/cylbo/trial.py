@@ -24,7 +24,7 @@ class Trial:
     x: Array  # (d,) in user units, read-only
     value: float = math.nan
     status: Status = "open"
-    origin: str = "model"  # how the point came about: a rung of `suggest.py`, or "told" for earlier evaluations
+    origin: str = "model"  # how the point came about: "center", "given" (x0), "told" (x0, y0) or a rung of `suggest.py`
     seconds: float = 0.0  # spent on suggesting it
     reason: str = ""  # of a failure
 
