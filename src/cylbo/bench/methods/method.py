@@ -1,0 +1,36 @@
+"""What the lab knows of a method: its name, what it needs, how to run it."""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cylbo.bench.objective import Objective, Spent
+
+__all__ = ["Method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to spend the budget of an `Objective`.
+
+    `search(objective, seed)` calls the objective at its centre first and then until it raises `Spent`; it may return
+    earlier. Heavy packages are imported inside, never with the module.
+    """
+
+    name: str  # on the command line
+    label: str  # in tables and pictures
+    source: str  # the paper or package it comes from
+    search: Callable[[Objective, int], object] = field(repr=False)
+    packages: tuple[tuple[str, str], ...] = ()  # (import name, pip name) of what it needs beyond cylbo itself
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The pip names of the packages that are not installed."""
+        return tuple(pip for module, pip in self.packages if importlib.util.find_spec(module) is None)
+
+    def spend(self, objective: Objective, seed: int) -> None:
+        """Search until the budget is used up."""
+        try:
+            self.search(objective, seed)
+        except Spent:
+            return
