@@ -7,11 +7,13 @@ import typer
 from rich.console import Console
 
 import cylbo
+from cylbo.bench import cli as bench
 from cylbo.bench.functions import problem
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Bayesian optimisation with cylindrical kernels.", no_args_is_help=True, add_completion=False)
+app.add_typer(bench.app, name="bench")
 
 # Tables 1 and 2 of Oh et al. 2018: 20-d Rosenbrock after 200 evaluations, mean of 5 runs
 PAPER_BOCK, PAPER_MATERN = 47.87, 230.25

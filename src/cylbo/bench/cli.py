@@ -1,0 +1,208 @@
+"""`cylbo bench`: list, run, merge, report."""
+
+import datetime
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from typer.core import TyperCommand
+
+from cylbo.bench import functions
+from cylbo.bench.methods import METHODS
+from cylbo.bench.runner import make_runs, plan
+from cylbo.bench.store import Key, Run, Store, StoreError
+from cylbo.bench.suites import SUITES, suite
+
+__all__ = ["app"]
+
+app = typer.Typer(help="The lab: any method on any problem, and the paper's tables.", no_args_is_help=True)
+console = Console(highlight=False)
+
+
+class _SpacedLists(TyperCommand):
+    """Lets a repeated option be written once: `--dims 20 100` for `--dims 20 --dims 100`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - click's own types
+        several = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        spelled: list[str] = []
+        current, taken = "", False
+        for argument in args:
+            if argument.startswith("--"):
+                current, taken = argument if argument in several else "", False
+            elif current and taken:
+                spelled.append(current)
+            elif current:
+                taken = True
+            spelled.append(argument)
+        return super().parse_args(ctx, spelled)
+
+
+def _known(name: str, kind: str, known: Iterable[str], hint: str) -> None:
+    known = list(known)
+    if name not in known:
+        raise typer.BadParameter(f"there is no {kind} {name!r}; known: {', '.join(known)}.", param_hint=hint)
+
+
+@app.command("list")
+def list_() -> None:
+    """Name all suites, functions and methods, and the packages that are missing."""
+    suites = Table("suite", "dimensions", "methods", "what", title="Suites", title_justify="left")
+    for s in SUITES.values():
+        suites.add_row(s.name, ", ".join(map(str, s.budgets)), str(len(s.methods)), s.description)
+    methods = Table("method", "label", "source", "missing packages", title="Methods", title_justify="left")
+    for m in METHODS.values():
+        methods.add_row(m.name, m.label, m.source, f"pip install {' '.join(m.missing)}" if m.missing else "")
+    console.print(suites)
+    console.print(methods)
+    console.print("Functions: " + ", ".join(functions.PROBLEMS))
+
+
+@app.command(cls=_SpacedLists)
+def run(
+    suite_name: Annotated[str, typer.Argument(metavar="SUITE", help=f"One of: {', '.join(SUITES)}.")],
+    out: Annotated[Path, typer.Option(help="The SQLite file that keeps the runs.")] = Path("results.db"),
+    methods: Annotated[list[str] | None, typer.Option(help="Methods instead of the suite's own.")] = None,
+    functions_: Annotated[list[str] | None, typer.Option("--functions", help="Instead of the suite's own.")] = None,
+    dims: Annotated[list[int] | None, typer.Option(help="Dimensions instead of all of the suite.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each, with seeds 0, 1, ...")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Evaluations instead of the suite's.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = os.cpu_count() or 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
+    time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds of a run; what it reached is kept.")] = 1800.0,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
+) -> None:
+    """Make the runs of a suite that the file does not hold yet. Stop it whenever you like; the same command goes on."""
+    _known(suite_name, "suite", SUITES, "SUITE")
+    for name in methods or ():
+        _known(name, "method", METHODS, "--methods")
+    for name in functions_ or ():
+        _known(name, "function", functions.PROBLEMS, "--functions")
+    try:
+        keys = suite(suite_name).keys(problems=functions_, methods=methods, dims=dims, seeds=seeds, budget=budget)
+        for name, dim in dict.fromkeys((key.problem, key.dim) for key in keys):
+            functions.check_dimension(name, dim)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--dims") from error
+    with _open(out) as store:
+        todo = plan(keys, store, time_limit=time_limit, retry_failed=retry_failed)
+        for name, packages in todo.skipped.items():
+            console.print(f"[yellow]skipped[/] {name}: pip install {' '.join(packages)}")
+        console.print(f"{len(todo.missing)} runs to make, {todo.finished} are in {out} already.", soft_wrap=True)
+        try:
+            with _Bar(len(todo.missing), jobs) as bar:
+                make_runs(
+                    todo.missing,
+                    store,
+                    jobs=jobs,
+                    threads=threads,
+                    time_limit=time_limit,
+                    on_start=bar.begin,
+                    on_end=bar.end,
+                )
+        except KeyboardInterrupt:
+            console.print("Stopped. Finished runs are kept; the same command makes the others.")
+            raise typer.Exit(130) from None
+    console.print(f"Done. Tables and pictures: cylbo bench report {out} -o REPORT", soft_wrap=True)
+
+
+@app.command()
+def merge(
+    into: Annotated[Path, typer.Argument(help="The file that takes the runs.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of other machines.")],
+) -> None:
+    """Add the runs of other files; a run that both hold is taken from the later file."""
+    with _open(into) as store:
+        for path in files:
+            with _open(path, create=False) as other:
+                runs = other.runs()
+            store.add(*runs)
+            console.print(f"{len(runs)} runs of {path}", soft_wrap=True)
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="A file of `cylbo bench run`.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The folder for Markdown and pictures.")] = Path("report"),
+) -> None:
+    """Write the tables and pictures of every suite that the file has runs of."""
+    from cylbo.bench.report import write_report
+
+    with _open(results, create=False) as store:
+        runs = store.runs()
+    skipped = {m.name: f"pip install {' '.join(m.missing)}" for m in METHODS.values() if m.missing}
+    try:
+        paths = write_report(runs, out, SUITES.values(), skipped)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    console.print(f"{len(paths)} files in {out}", soft_wrap=True)
+
+
+def _open(path: Path, *, create: bool = True) -> Store:
+    try:
+        return Store(path, create=create)
+    except StoreError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+class _Bar:
+    """A line per finished run, and below them the runs left and the expected end."""
+
+    def __init__(self, total: int, jobs: int) -> None:
+        self._bar = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[end]}"),
+            TextColumn("now: {task.fields[now]}"),
+            console=console,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=total, end="", now="")
+        self._total, self._jobs, self._done = total, jobs, 0
+        self._began: dict[Key, float] = {}
+        self._spent = 0.0  # seconds of finished runs
+
+    def __enter__(self) -> "_Bar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin(self, key: Key) -> None:
+        """A run has begun."""
+        self._began[key] = time.monotonic()
+        self._show()
+
+    def end(self, run: Run) -> None:
+        """A run has ended."""
+        seconds = time.monotonic() - self._began.pop(run.key)
+        self._spent += seconds
+        self._done += 1
+        colour = {"finished": "green", "timeout": "yellow", "failed": "red"}[run.status]
+        console.print(
+            f"[{colour}]{run.status:8}[/] {_named(run.key)}: best {run.best:.6g} "
+            f"after {len(run.values)} evaluations, {seconds:.0f} s",
+            soft_wrap=True,
+        )
+        self._bar.advance(self._task)
+        self._show()
+
+    def _show(self) -> None:
+        end = ""
+        if self._done:
+            left = (self._total - self._done) * self._spent / self._done / self._jobs
+            moment = datetime.datetime.now() + datetime.timedelta(seconds=left)
+            end = f"{self._total - self._done} left, ends about {moment:%H:%M}"
+        self._bar.update(self._task, end=end, now="; ".join(map(_named, self._began)))
+
+
+def _named(key: Key) -> str:
+    return f"{key.method} on {key.problem} {key.dim}-d seed {key.seed}"

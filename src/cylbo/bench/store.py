@@ -1,0 +1,133 @@
+"""The lab's notebook: one SQLite file, one row per finished run, each written in one transaction.
+
+Numbers are JSON text, so that any SQL tool can read them. Nothing is ever half written: a run that was killed has no
+row, and the same command makes it again.
+"""
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from cylbo.errors import CylboError
+from cylbo.geometry import Array
+
+__all__ = ["Key", "Run", "Status", "Store", "StoreError"]
+
+Status = Literal["finished", "timeout", "failed"]
+
+APPLICATION_ID = 0x6379_6C62  # "cylb": tells our files from other SQLite files
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    problem TEXT NOT NULL, dim INTEGER NOT NULL, budget INTEGER NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
+    status TEXT NOT NULL, "values" TEXT NOT NULL, seconds TEXT NOT NULL, error TEXT NOT NULL,
+    time_limit REAL NOT NULL, environment TEXT NOT NULL,
+    PRIMARY KEY (problem, dim, budget, method, seed)
+) WITHOUT ROWID
+"""
+SELECT = """
+SELECT problem, dim, budget, method, seed, status, "values", seconds, error, time_limit, environment
+FROM runs ORDER BY problem, dim, budget, method, seed
+"""
+INSERT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class StoreError(CylboError, ValueError):
+    """The file is not one of ours."""
+
+
+class Key(NamedTuple):
+    """What names a run: it is made once."""
+
+    problem: str
+    dim: int
+    budget: int
+    method: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One optimisation from the centre, with everything worth keeping."""
+
+    key: Key
+    status: Status  # "timeout": stopped at the time limit, what was reached by then is kept
+    values: Array = field(repr=False)  # (n,) every evaluation in order, n <= budget
+    seconds: Array = field(repr=False)  # (n,) spent suggesting each
+    error: str = ""  # the traceback of a failed run
+    time_limit: float = 0.0  # in seconds, of the whole run
+    environment: dict[str, Any] = field(default_factory=dict)  # versions, cores, threads, machine
+
+    @property
+    def best(self) -> float:
+        """The lowest value; NaN if there is none."""
+        return float(np.min(self.values)) if len(self.values) else float("nan")
+
+
+class Store:
+    """The runs of one file; made when it does not exist."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        if not create and not path.is_file():
+            raise StoreError(f"there is no file {str(path)!r}; make one with `cylbo bench run SUITE --out {path}`.")
+        if not path.parent.is_dir():
+            raise StoreError(f"the folder {str(path.parent)!r} does not exist.")
+        self.path = path
+        try:
+            self._connection = sqlite3.connect(path, timeout=60.0)
+            with self._connection:
+                self._prepare()
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{str(path)!r} is not a file of `cylbo bench run`: {error}.") from error
+
+    def _prepare(self) -> None:
+        tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        (mark,) = self._connection.execute("PRAGMA application_id").fetchone()
+        if tables and mark != APPLICATION_ID:
+            raise StoreError(f"{str(self.path)!r} is another program's SQLite file; choose another name.")
+        # One file, no -wal beside it: the file is copied and committed as it is. FULL: a row told is a row kept.
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if not tables:
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._connection.execute(SCHEMA)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def add(self, *runs: Run) -> None:
+        """Keep the runs, in one transaction; a run of the same key is replaced."""
+        rows = [
+            (
+                *run.key,
+                run.status,
+                json.dumps(run.values.tolist()),
+                json.dumps([round(s, 6) for s in run.seconds.tolist()]),
+                run.error,
+                run.time_limit,
+                json.dumps(run.environment, sort_keys=True),
+            )
+            for run in runs
+        ]
+        with self._connection:
+            self._connection.executemany(INSERT, rows)
+
+    def runs(self) -> list[Run]:
+        """All runs, in the order of their keys."""
+        return [
+            Run(
+                key=Key(*row[:5]),
+                status=row[5],
+                values=np.array(json.loads(row[6]), dtype=float),
+                seconds=np.array(json.loads(row[7]), dtype=float),
+                error=row[8],
+                time_limit=row[9],
+                environment=json.loads(row[10]),
+            )
+            for row in self._connection.execute(SELECT)
+        ]
