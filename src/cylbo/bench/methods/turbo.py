@@ -45,7 +45,7 @@ INITIAL_PER_DIMENSION = 2
 CANDIDATES_PER_DIMENSION = 100
 # Differs from the paper, ceil(d / q) at q = 1: never less than 4, as is widely done, for low dimensions
 SMALLEST_FAILURE_TOLERANCE = 4
-# Differs from the paper, 5000, beyond d = 20: a joint sample costs the cube of it, 0.2 s at 2000 but 3 s at 5000
+# Differs from the paper, 5000, beyond d = 20: a joint sample takes 0.2 s at 2000 and grows with the cube
 MOST_CANDIDATES = 2000
 # Differs from the paper: the initial design may take this share of the budget, which is 2 d points or more there
 INITIAL_SHARE = 3
