@@ -1,9 +1,11 @@
-"""Seconds per suggestion of cylbo beside BoTorch's default, on the same data, in one run.
+"""Seconds per suggestion of cylbo beside BoTorch's default and Optuna's GPSampler, on the same data, in one run.
 
     python benchmarks/suggest.py [--repeats 1]
+    python benchmarks/suggest.py --growth        # the default method alone, as d and n grow, and its memory
 
 BoTorch: SingleTaskGP (its default, dimension-scaled ARD kernel) fitted by fit_gpytorch_mll, LogExpectedImprovement
 maximised by optimize_acqf with 10 restarts and 512 raw samples, standardised values, with the threads it finds.
+Optuna: the second `ask` of a study that holds the data, so that its kernel parameters are warm.
 cylbo: `paper` in full (10 sweeps, 20,000 Sobol points, 20 starts) and `default`, in the state of a run under way: the
 chain is warm, as it is in every round after the first. One BLAS thread, as always.
 
@@ -14,11 +16,15 @@ random size about the best so far, which is what n evaluations of an optimiser l
 
 import argparse
 import importlib.metadata
+import math
 import os
 import platform
+import resource
 import statistics
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,38 +85,87 @@ def seconds_of_botorch(x: Array, y: Array, seed: int) -> float:
     return time.perf_counter() - began
 
 
+def seconds_of_optuna(x: Array, y: Array, seed: int) -> float:
+    """One ask of GPSampler, after another that leaves its kernel parameters warm."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    interval = optuna.distributions.FloatDistribution(-1.0, 1.0)
+    box: dict[str, optuna.distributions.BaseDistribution] = {f"x{i}": interval for i in range(x.shape[1])}
+    study = optuna.create_study(sampler=optuna.samplers.GPSampler(seed=seed, deterministic_objective=True))
+    for point, value in zip(x[:-1], y[:-1], strict=True):
+        params = dict(zip(box, point.tolist(), strict=True))
+        study.add_trial(optuna.create_trial(params=params, distributions=box, value=float(value)))
+    first = study.ask(box)
+    study.tell(first, float(y[-1]))
+    began = time.perf_counter()
+    study.ask(box)
+    return time.perf_counter() - began
+
+
+def growth() -> None:
+    """How the default method's cost grows: d at n = 300, n at d = 100; exponents by least squares on logarithms."""
+    for title, sizes in (
+        ("dimension, n = 300", [(d, 300) for d in (20, 100, 500, 2000, 6000)]),
+        ("evaluations, d = 100", [(100, n) for n in (100, 200, 400, 800, 1200, 2000)]),
+    ):
+        print(f"| {title} | seconds per suggestion, levy, search |\n| --- | --- |")
+        log_size, log_seconds = [], []
+        for d, n in sizes:
+            x, y = data("levy", "search", d, n, 0)
+            seconds = seconds_of_cylbo("default", x, y, 0)
+            varying = d if "dimension" in title else n
+            log_size.append(math.log(varying))
+            log_seconds.append(math.log(seconds))
+            print(f"| {varying} | {seconds:.3f} |", flush=True)
+        exponent = np.polyfit(log_size, log_seconds, 1)[0]
+        print(f"\nexponent {exponent:.2f}\n")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"peak memory {peak:.2f} GiB")
+
+
 def main() -> None:
     """Measure, and print a Markdown table row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1, help="data sets (seeds) per row; the median is shown")
+    parser.add_argument("--growth", action="store_true", help="how the default's cost grows with d and n")
     args = parser.parse_args()
-    warnings.simplefilter("ignore")  # BoTorch's own, about its own input
-    seconds_of_botorch(*data("levy", "uniform", 5, 20, 0), seed=0)  # imports and first-call costs
-    seconds_of_cylbo("paper", *data("levy", "uniform", 5, 20, 0), seed=0)
-    packages = ("cylbo", "botorch", "torch", "numpy", "scipy")
+    warnings.simplefilter("ignore")  # the peers' own, about their own input
+    packages = ("cylbo", "botorch", "optuna", "torch", "numpy", "scipy")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
     print(f"{versions}; {machine}; median of {args.repeats} data sets per row\n")
-    print("| d | n | data | BoTorch, s | paper, s | default, s | BoTorch / paper | BoTorch / default |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    ratios: dict[tuple[int, int, str], list[float]] = {}
+    if args.growth:
+        growth()
+        return
+    contestants: dict[str, Callable[[Array, Array, int], float]] = {
+        "BoTorch": seconds_of_botorch,
+        "Optuna GP": seconds_of_optuna,
+        "paper": partial(seconds_of_cylbo, "paper"),
+        "default": partial(seconds_of_cylbo, "default"),
+    }
+    for seconds_of in contestants.values():
+        seconds_of(*data("levy", "uniform", 5, 20, 0), 0)  # imports and first-call costs
+    pairs = [("BoTorch", "paper"), ("BoTorch", "default"), ("Optuna GP", "default")]
+    print(_row("d", "n", "data", *(f"{name}, s" for name in contestants), *(f"{a} / {b}" for a, b in pairs)))
+    print(_row(*["---"] * (3 + len(contestants) + len(pairs))))
+    ratios: dict[tuple[int, int], list[list[float]]] = {}
     work = [(d, n, function, kind) for d, n in SIZES for function, kind in KINDS]
     for d, n, function, kind in track(work, console=Console(stderr=True), description="measuring"):
-        times: dict[str, list[float]] = {"paper": [], "default": [], "botorch": []}
-        for seed in range(args.repeats):
-            x, y = data(function, kind, d, n, seed)
-            times["botorch"].append(seconds_of_botorch(x, y, seed))
-            for method in ("paper", "default"):
-                times[method].append(seconds_of_cylbo(method, x, y, seed))
-        paper, default, botorch = (statistics.median(times[name]) for name in ("paper", "default", "botorch"))
-        for name, ours in (("paper", paper), ("default", default)):
-            ratios.setdefault((d, n, name), []).append(botorch / ours)
-        cells = [d, n, f"{function}, {kind}", f"{botorch:.2f}", f"{paper:.2f}", f"{default:.2f}"]
-        cells += [f"{botorch / paper:.1f}", f"{botorch / default:.1f}"]
-        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+        sets = [(*data(function, kind, d, n, seed), seed) for seed in range(args.repeats)]
+        seconds = {name: statistics.median(of(*each) for each in sets) for name, of in contestants.items()}
+        ratio = [seconds[a] / seconds[b] for a, b in pairs]
+        ratios.setdefault((d, n), []).append(ratio)
+        print(_row(d, n, f"{function}, {kind}", *(f"{s:.2f}" for s in seconds.values()), *(f"{r:.1f}" for r in ratio)))
     print()
-    for (d, n, name), some in ratios.items():
-        print(f"- d = {d}, n = {n}: `{name}` is {statistics.geometric_mean(some):.1f} times faster (geometric mean)")
+    for (d, n), rows in ratios.items():
+        means = np.exp(np.log(rows).mean(0))
+        said = ", ".join(f"{a} / {b} {mean:.1f}" for (a, b), mean in zip(pairs, means, strict=True))
+        print(f"- d = {d}, n = {n}, geometric means: {said}")
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 if __name__ == "__main__":

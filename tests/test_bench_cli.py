@@ -41,6 +41,19 @@ def test_several_values_may_follow_one_option(bench, tmp_path):
         }
 
 
+def test_the_suite_may_come_last(bench, tmp_path):
+    out = tmp_path / "r.db"
+    outcome = bench(
+        "run", "--methods", "sobol", "--seeds", 1, "--out", out, "smoke", "--functions", "levy", "rosenbrock"
+    )
+    assert outcome.exit_code == 0, outcome.output
+    with Store(out) as store:
+        assert {(run.key.method, run.key.problem) for run in store.runs()} == {
+            ("sobol", "levy"),
+            ("sobol", "rosenbrock"),
+        }
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -11,8 +11,9 @@ from cylbo import maximize, outputs
 from cylbo.acquisition import expected_improvement, log_expected_improvement
 from cylbo.config import resolve_method
 from cylbo.kernel import Cylindrical, Matern
+from cylbo.learn import fitted, sampled
 
-NAMES = ("default", "paper", "paper-w", "paper+b", "matern")
+NAMES = ("default", "cylinder", "paper", "paper-w", "paper+b", "matern")
 
 
 def changed_fields(config, reference):
@@ -20,7 +21,7 @@ def changed_fields(config, reference):
     return {name for name in fields if getattr(config, name) != getattr(reference, name)}
 
 
-def test_the_five_methods_have_the_names_of_the_interface():
+def test_the_methods_have_the_names_of_the_interface():
     assert tuple(cylbo.METHODS) == NAMES
     assert all(config.name == name for name, config in cylbo.METHODS.items())
     assert cylbo.METHODS["default"] is cylbo.DEFAULT
@@ -40,18 +41,39 @@ def test_paper_has_the_numbers_of_the_paper_and_of_the_authors_code():
     assert paper.climb is maximize.climb_until_no_decrease
     assert (paper.sobol, paper.spray) == (maximize.sobol_window, maximize.reflected_spray)
     assert (paper.slice_width, paper.tune_widths) == (1.0, False)
+    assert (paper.kernel, paper.learn) == (Cylindrical, sampled)
+    assert (paper.n_leaders, paper.starts_per_group) == (1, None)  # one spray, one list of starts
     assert paper.threads == 1
 
 
-def test_default_takes_the_recommended_rows():
+def test_cylinder_takes_the_recommended_rows():
+    cylinder = cylbo.METHODS["cylinder"]
+    assert cylinder.stabilizer < 1e-8  # sized for float64
+    assert (cylinder.scaling, cylinder.acquisition) == (outputs.standardized, log_expected_improvement)
+    assert cylinder.climb is maximize.climb_keeping_best
+    assert (cylinder.sobol, cylinder.spray) == (maximize.sobol_shifted, maximize.projected_spray)
+    assert cylinder.tune_widths
+    assert cylinder.threads == 1
+    assert (cylinder.kernel, cylinder.learn) == (Cylindrical, sampled)
+
+
+def test_cylinder_keeps_the_papers_kernel_and_amount_of_sampling():
+    cylinder, paper = cylbo.METHODS["cylinder"], cylbo.PAPER
+    kept = ("kernel", "angular_degree", "warped", "boundary", "learn", "first_sweeps", "sweeps", "n_sobol", "n_starts")
+    assert not changed_fields(cylinder, paper) & set(kept)
+    assert (cylinder.n_leaders, cylinder.starts_per_group) == (1, None)
+
+
+def test_default_is_a_fitted_isotropic_process():
     default = cylbo.DEFAULT
-    assert default.stabilizer < 1e-8  # sized for float64
-    assert (default.scaling, default.acquisition) == (outputs.standardized, log_expected_improvement)
-    assert default.climb is maximize.climb_keeping_best
-    assert (default.sobol, default.spray) == (maximize.sobol_shifted, maximize.projected_spray)
-    assert default.tune_widths
+    assert (default.kernel, default.learn, default.warped) == (Matern, fitted, False)
+    assert default.acquisition is log_expected_improvement
+    assert default.spray is maximize.sparse_spray
+    assert default.climb is maximize.climb_quasi_newton
     assert default.threads == 1
-    assert default.kernel is Cylindrical
+    # Every start that is climbed from can be found, and no group alone can give them all
+    assert default.starts_per_group < default.n_starts
+    assert default.n_starts <= default.starts_per_group * (1 + len(default.spray_scales))
 
 
 def test_the_variants_are_settings_of_the_paper_method():
@@ -71,7 +93,19 @@ def test_a_config_is_frozen():
 
 @pytest.mark.parametrize(
     "name",
-    ["angular_degree", "first_sweeps", "sweeps", "n_sobol", "n_starts", "max_steps", "screening_samples", "threads"],
+    [
+        "angular_degree",
+        "first_sweeps",
+        "sweeps",
+        "n_sobol",
+        "n_starts",
+        "max_steps",
+        "n_leaders",
+        "fit_steps",
+        "warm_steps",
+        "screening_samples",
+        "threads",
+    ],
 )
 @pytest.mark.parametrize("value", [0, -1, 2.0, "3", None])
 def test_counts_must_be_positive_integers(name, value):
@@ -83,6 +117,12 @@ def test_counts_must_be_positive_integers(name, value):
 def test_the_screening_share_is_a_positive_fraction(value):
     with pytest.raises(ValueError, match="screening_share in"):
         dataclasses.replace(cylbo.PAPER, screening_share=value)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
+def test_the_growth_between_fits_is_a_finite_positive_number(value):
+    with pytest.raises(ValueError, match="refit_growth > 0"):
+        dataclasses.replace(cylbo.DEFAULT, refit_growth=value)
 
 
 @pytest.mark.parametrize("value", [-1e-6, math.nan, math.inf])
@@ -108,3 +148,9 @@ def test_the_message_about_an_unknown_method_lists_all_methods(method, call):
         call(method)
     assert all(repr(name) in str(caught.value) for name in NAMES)
     assert repr(method) in str(caught.value)
+
+
+@pytest.mark.parametrize(("field", "value"), [("n_spray", -1), ("starts_per_group", 0), ("starts_per_group", -1)])
+def test_numbers_of_candidates_and_starts_that_make_no_sense_are_refused(field, value):
+    with pytest.raises(ValueError, match=f"Config expected {field}.*got {value}"):
+        dataclasses.replace(cylbo.DEFAULT, **{field: value})

@@ -39,12 +39,17 @@ def played(opt, n, fun=bowl):
     return opt
 
 
+def numbers(learned):
+    """What a chain or a fit hands on: theta first, and whatever else is an array."""
+    return [part for part in vars(learned).values() if isinstance(part, np.ndarray)]
+
+
 def state(opt):
     """Everything the next ask depends on, and everything that is shown."""
-    chain = opt._chain
+    learned = opt._state
     return (
         [(t.id, t.x.tobytes(), repr(t.value), t.status, t.origin, t.reason) for t in opt.trials],
-        None if chain is None else (chain.theta.tobytes(), chain.widths.tobytes()),
+        None if learned is None else [part.tobytes() for part in numbers(learned)],
         [x.tobytes() for x in opt._queue],
         None if opt.best is None else opt.best.id,
     )
@@ -174,11 +179,12 @@ def test_open_asks_differ_from_each_other_and_from_the_data(method, d, n_told):
     assert all(inside(t.x, bounds) for t in opt.trials)
 
 
-def test_open_asks_differ_when_the_bounds_leave_few_numbers_between_them():
+@pytest.mark.parametrize("name", ["default", "cylinder"])
+def test_open_asks_differ_when_the_bounds_leave_few_numbers_between_them(name):
     # Five million floats from end to end, and points a billionth of the box apart still count as different
     bounds = [(1.0, 1.0 + 1.1e-9)]
     for seed in range(3):
-        opt = make(bounds, seed=seed)
+        opt = make(bounds, seed=seed, method=METHODS[name])
         trials = [opt.ask() for _ in range(100)]
         assert pairwise_different(trials)
         assert all(inside(t.x, bounds) for t in trials)
@@ -255,9 +261,10 @@ def test_failed_points_are_not_proposed_again(method):
     assert len(opt.history.of("failed")) == 8
 
 
-def test_failures_drive_the_search_away():
+@pytest.mark.parametrize("name", ["default", "cylinder"])
+def test_failures_drive_the_search_away(name):
     # Left of 0.5 everything fails; a search that forgot its failures would follow the slope there for ever
-    method = dataclasses.replace(cylbo.DEFAULT, n_sobol=256, first_sweeps=20, max_steps=20)
+    method = dataclasses.replace(cylbo.METHODS[name], n_sobol=256, first_sweeps=20, max_steps=20)
     opt = make([(0, 1)], method=method, center=[0.9])
     for _ in range(12):
         trial = opt.ask()
@@ -268,8 +275,9 @@ def test_failures_drive_the_search_away():
     assert opt.best.value < 0.6
 
 
-def test_nothing_but_failures_keeps_working():
-    opt = make()
+@every_method
+def test_nothing_but_failures_keeps_working(method):
+    opt = make(method=method)
     for _ in range(6):
         opt.fail(opt.ask())
     assert opt.best is None
@@ -303,8 +311,9 @@ BAD_VALUES = {
 
 @pytest.mark.parametrize(("value", "error", "message"), BAD_VALUES.values(), ids=BAD_VALUES)
 @pytest.mark.parametrize("by_id", [True, False])
-def test_a_bad_value_is_refused_and_changes_nothing(value, error, message, by_id):
-    opt, twin = played(make(), 3), played(make(), 3)
+@pytest.mark.parametrize("name", ["default", "cylinder"])
+def test_a_bad_value_is_refused_and_changes_nothing(value, error, message, by_id, name):
+    opt, twin = (played(make(method=METHODS[name]), 3) for _ in range(2))
     trial, _ = opt.ask(), twin.ask()
     before = state(opt)
     with pytest.raises(error, match=message):
@@ -507,25 +516,29 @@ def test_the_same_seed_gives_the_same_run_whatever_the_global_generators_do(meth
     assert np.array_equal(quiet, disturbed)
 
 
-def test_two_interleaved_optimizers_do_not_disturb_each_other():
-    alone = points_of(played(make(), 6))
-    first, second = make(), make(seed=1)
+@every_method
+def test_two_interleaved_optimizers_do_not_disturb_each_other(method):
+    alone = points_of(played(make(method=method), 6))
+    first, second = make(method=method), make(seed=1, method=method)
     for _ in range(6):
         played(first, 1)
         played(second, 1)
     assert np.array_equal(points_of(first), alone)
 
 
-def test_different_seeds_differ():
-    runs = [points_of(played(make(seed=seed), 5)) for seed in range(3)]
+@every_method
+def test_different_seeds_differ(method):
+    runs = [points_of(played(make(seed=seed, method=method), 5)) for seed in range(3)]
     for a, b in itertools.combinations(runs, 2):
         assert np.array_equal(a[0], b[0])  # the centre
-        assert not (a[1:] == b[1:]).any()
+        assert not (a[1] == b[1]).any()  # a uniform point
+        assert not (a[1:] == b[1:]).all(-1).any()  # single coordinates may meet on the bounds
 
 
-def test_a_run_without_a_seed_can_be_repeated_from_the_seed_it_drew():
-    opt = played(make(seed=None), 4)
-    assert np.array_equal(points_of(opt), points_of(played(make(seed=opt.seed), 4)))
+@every_method
+def test_a_run_without_a_seed_can_be_repeated_from_the_seed_it_drew(method):
+    opt = played(make(seed=None, method=method), 4)
+    assert np.array_equal(points_of(opt), points_of(played(make(seed=opt.seed, method=method), 4)))
     assert make(seed=None).seed != make(seed=None).seed
 
 
@@ -610,7 +623,9 @@ DIFFICULT_VALUES = {
 
 
 @pytest.mark.parametrize("values", DIFFICULT_VALUES.values(), ids=DIFFICULT_VALUES)
-@pytest.mark.parametrize("method", [METHODS["default"], METHODS["paper"], METHODS["matern"]], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "method", [METHODS[name] for name in ("default", "cylinder", "paper", "matern")], ids=lambda c: c.name
+)
 def test_difficult_values(values, method):
     rng = np.random.default_rng(0)
     low, high = np.array(BOX).T
@@ -618,6 +633,29 @@ def test_difficult_values(values, method):
     x0[0] = 0.5 * (low + high)
     opt = make(x0=x0, y0=values, method=method)
     assert opt.best.value == min(values)
+    goes_on(opt)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0], [0.0, 1e-300], [-1e300, 1e300]])
+@every_method
+def test_two_points_are_enough(values, method):
+    goes_on(make(x0=[[0.0, 11.0, -4.2], [0.5, 20.0, -4.5]], y0=values, method=method))
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 1.0, 3.0, 1.0], [10.0**k for k in range(-150, 151, 75)], [2.0] * 5])
+@every_method
+def test_difficult_values_with_open_and_failed_trials(values, method):
+    low, high = np.array(BOX).T
+    x0 = np.random.default_rng(3).uniform(low, high, (5, 3))
+    x0[2] = 0.5 * (low + high)
+    opt = make(x0=x0, y0=values, method=method)
+    for i in range(6):
+        trial = opt.ask()
+        assert trial.origin == "model"
+        assert inside(trial.x)
+        if i % 3:
+            opt.fail(trial, "diverged")
+    assert pairwise_different(opt.trials)
     goes_on(opt)
 
 
@@ -644,7 +682,9 @@ DIFFICULT_POINTS = {
 
 @pytest.mark.parametrize("points", DIFFICULT_POINTS.values(), ids=DIFFICULT_POINTS)
 @pytest.mark.parametrize("equal_values", [True, False])
-@pytest.mark.parametrize("method", [METHODS[name] for name in ("default", "paper+b", "matern")], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "method", [METHODS[name] for name in ("default", "cylinder", "paper+b", "matern")], ids=lambda c: c.name
+)
 def test_difficult_points(points, equal_values, method):
     rng = np.random.default_rng(1)
     x0 = points(rng)
@@ -661,7 +701,7 @@ def test_one_parameter(method, region):
 
 
 @pytest.mark.parametrize("region", ["box", "ball"])
-@pytest.mark.parametrize("name", ["default", "paper"])
+@pytest.mark.parametrize("name", ["default", "cylinder", "paper"])
 def test_a_thousand_parameters(name, region):
     bounds = [(-1.0, 1.0)] * 1000
     opt = played(make(bounds, method=METHODS[name], region=region), 5)
@@ -671,9 +711,11 @@ def test_a_thousand_parameters(name, region):
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e9, 1e300])
-def test_the_unit_of_a_parameter_does_not_matter(scale):
-    reference = played(make([(-1.0, 3.0)] * 2), 6)
-    scaled = played(make([(-scale, 3.0 * scale)] * 2), 6, fun=lambda x: bowl(x / scale))
+@pytest.mark.parametrize("name", ["default", "cylinder"])
+def test_the_unit_of_a_parameter_does_not_matter(scale, name):
+    method = METHODS[name]
+    reference = played(make([(-1.0, 3.0)] * 2, method=method), 6)
+    scaled = played(make([(-scale, 3.0 * scale)] * 2, method=method), 6, fun=lambda x: bowl(x / scale))
     assert np.allclose(points_of(scaled) / scale, points_of(reference), rtol=0, atol=1e-6)
 
 
@@ -699,7 +741,7 @@ def test_the_ball_is_never_left(method, center):
     assert ball_radii(opt).max() <= opt.space.domain.radius * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("method", ["default", "paper"])
+@pytest.mark.parametrize("method", ["default", "cylinder", "paper"])
 def test_the_ball_may_leave_the_box(method):
     bounds = [(-1.0, 1.0)] * 3
     opt = make(bounds, method=dataclasses.replace(cylbo.METHODS[method], n_sobol=256, max_steps=100), region="ball")

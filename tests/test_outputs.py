@@ -1,11 +1,12 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cylbo.outputs import raw, standardized
+from cylbo.outputs import compressed, gaps, raw, standardized
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -65,10 +66,104 @@ def test_raw_divides_by_the_largest_only_where_squares_would_overflow():
     assert math.isfinite((raw(array([1.7e308, -1.7e308])) ** 2).sum())
 
 
-@pytest.mark.parametrize("scaling", [raw, standardized])
+@pytest.mark.parametrize("scaling", [raw, standardized, gaps, lambda y: compressed(gaps(y), 0.0)[0]])
 def test_values_are_not_modified(scaling):
     y = array([1e200, 2.0, -3.0])
     before = y.copy()
     scaled = scaling(y)
     assert scaled.dtype == np.float64
     assert np.array_equal(y, before)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 1e3, 1e200])
+@pytest.mark.parametrize("values", [[-1.0, 1.0], [0.0, 0.25, 1.0, 7.0], [-0.3, -0.9, 0.1, 0.1, -0.9]])
+def test_gaps_do_not_depend_on_the_unit(scale, values):
+    np.testing.assert_allclose(gaps(scale * array(values)), gaps(array(values)), rtol=1e-12)
+
+
+@given(
+    st.lists(st.integers(-1000, 1000), min_size=1, max_size=9),
+    st.integers(-10, 10),
+    st.integers(-(10**6), 10**6),
+)
+def test_gaps_are_invariant_under_increasing_affine_maps(values, exponent, offset):
+    y = array(values)  # integers and powers of 2, so that the map itself rounds nothing
+    np.testing.assert_allclose(gaps(2.0**exponent * y + offset), gaps(y), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [
+        ([5.0, 2.0, 3.0], 2.0),  # the gaps 1 and 3; one that counted the lowest would take 1
+        ([2.0, 2.0, 2.0, 2.0, 10.0], 8.0),  # many equal bests are no reason for a unit of 0
+        ([-1.0, 0.0, 1.0, 1e9], 2.0),  # the tail does not matter
+        ([7.0, 4.0], 3.0),
+    ],
+)
+def test_the_unit_of_gaps_is_the_middle_positive_gap(values, unit):
+    np.testing.assert_allclose(gaps(array(values)), (np.array(values) - min(values)) / unit, rtol=1e-15)
+
+
+@pytest.mark.parametrize("values", [[3.0], [2.0, 2.0, 2.0], [-1e308, -1e308], [0.0, -0.0]])
+def test_equal_values_have_no_gaps(values):
+    assert gaps(array(values)).tolist() == [0.0] * len(values)
+
+
+def test_gaps_of_the_largest_floats_do_not_overflow():
+    np.testing.assert_allclose(gaps(array([1e308, -1e308, 0.0])), np.array([2.0, 0.0, 1.0]) / 1.5, rtol=1e-15)
+    np.testing.assert_allclose(gaps(array([1.7e308, -1.7e308])), [1.0, 0.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.2, 0.3, 1.0, 1.7e308], [0.0, 1.0, 1.0, 1.7e308]])
+def test_a_largest_float_among_ordinary_values_can_be_compressed(values):
+    for outcome in compressed(gaps(array(values)), 3.0):
+        assert np.isfinite(outcome).all()
+
+
+GAPS = st.lists(st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), min_size=1, max_size=8)
+LOG_STRENGTHS = st.floats(-5.0, 3.0)
+
+
+@given(GAPS, LOG_STRENGTHS)
+def test_compression_and_its_derivatives_are_what_mpmath_says(values, log_strength):
+    def t(g, a):
+        return mpmath.log(1 + mpmath.exp(a) * g) / mpmath.exp(a)
+
+    def log_slope(g, a):
+        return mpmath.log(mpmath.diff(lambda v: t(v, a), g))
+
+    found, by_strength, log_jacobian, jacobian_by_strength = compressed(array(values), log_strength)
+    with mpmath.workdps(60):
+        a = mpmath.mpf(log_strength)
+        exact = [mpmath.mpf(v) for v in values]
+        np.testing.assert_allclose(found, [float(t(g, a)) for g in exact], rtol=1e-13)
+        slopes = [float(mpmath.diff(lambda b, g=g: t(g, b), a)) for g in exact]
+        # the difference of two nearly equal numbers where strength * gap is small
+        np.testing.assert_array_less(np.abs(by_strength - slopes), 1e-14 * array(values) + 1e-300)
+        assert log_jacobian == pytest.approx(float(sum(log_slope(g, a) for g in exact)), rel=1e-10, abs=1e-20)
+        expected = float(sum(mpmath.diff(lambda b, g=g: -mpmath.log(1 + mpmath.exp(b) * g), a) for g in exact))
+        assert jacobian_by_strength == pytest.approx(expected, rel=1e-10, abs=1e-20)
+
+
+@given(GAPS, LOG_STRENGTHS)
+def test_compression_keeps_the_order_and_never_stretches(values, log_strength):
+    gap = np.sort(array(values))
+    t = compressed(gap, log_strength)[0]
+    clearly = np.diff(gap) > 1e-12 * gap[1:]
+    assert (np.diff(t) >= 0.0).all()
+    assert (np.diff(t)[clearly] > 0.0).all()
+    assert (t <= gap * (1.0 + 1e-15)).all()
+
+
+def test_weak_compression_leaves_the_gaps_as_they_are():
+    gap = array([0.0, 1e-3, 1.0, 30.0])
+    t, by_strength, log_jacobian, jacobian_by_strength = compressed(gap, math.log(1e-12))
+    np.testing.assert_allclose(t, gap, rtol=1e-10)
+    np.testing.assert_allclose(by_strength, 0.0, atol=1e-8)
+    assert log_jacobian == pytest.approx(0.0, abs=1e-9)
+    assert jacobian_by_strength == pytest.approx(0.0, abs=1e-9)
+
+
+def test_compressing_makes_a_thousandfold_tail_a_logarithm():
+    t = compressed(array([1e3, 1e6, 1e9]), 3.0)[0]
+    np.testing.assert_allclose(np.diff(t), math.log(1e3) / math.exp(3.0), rtol=1e-3)

@@ -1,24 +1,31 @@
 """One round: the ladder from the model down to a uniform point, and the settings a user may turn."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
 
 import cylbo
+from cylbo import learn as learn_room
 from cylbo import suggest as suggest_room
 from cylbo.acquisition import Acquired
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
+from cylbo.fit import Fitted
+from cylbo.learn import fitted, sampled
+from cylbo.slice_sampler import Chain
 from cylbo.space import Space
 from cylbo.suggest import Known, suggest
 
 QUICK = {"n_sobol": 256, "sweeps": 2, "first_sweeps": 5, "max_steps": 10}
-CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK)
 METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
+CYLINDER = METHODS["cylinder"]
+SAMPLED = {name: config for name, config in METHODS.items() if config.learn is sampled}
 D = 3
 DOMAIN = Space([(-1, 1)] * D).domain
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+every_sampled_method = pytest.mark.parametrize("method", SAMPLED.values(), ids=SAMPLED)
 
 
 def known(n=5, *, pending=0, failed=0, center=True):
@@ -60,15 +67,17 @@ def test_the_model_suggests_a_new_point_of_the_domain(method, center, pending, f
     assert suggestion.x.dtype == np.float64
     assert bool(DOMAIN.contains(suggestion.x[None])[0])
     assert is_fresh(suggestion.x, data)
-    assert np.isfinite(suggestion.chain.theta).all()
+    assert isinstance(suggestion.state, Chain if method.learn is sampled else Fitted)
+    assert np.isfinite(suggestion.state.theta).all()
 
 
+@every_method
 @pytest.mark.parametrize("n", [0, 1])
-def test_before_two_values_the_point_is_uniform(n):
+def test_before_two_values_the_point_is_uniform(n, method):
     data = known(n, pending=3)
-    points = [suggest(data, None, DOMAIN, CHEAP, rng(seed)) for seed in range(200)]
+    points = [suggest(data, None, DOMAIN, method, rng(seed)) for seed in range(200)]
     assert {p.rung for p in points} == {"random"}
-    assert all(p.chain is None for p in points)
+    assert all(p.state is None for p in points)
     x = np.stack([p.x for p in points])
     assert np.abs(x).max() <= 1.0
     # Of a uniform law on [-1, 1] the mean is 0, the mean square 1/3; 200 draws know them to 0.041 and 0.021
@@ -76,23 +85,31 @@ def test_before_two_values_the_point_is_uniform(n):
     assert np.abs((x**2).mean(0) - 1 / 3).max() < 5 * 0.021
 
 
-def test_a_round_is_a_function_of_its_arguments():
+@every_method
+def test_a_round_is_a_function_of_its_arguments(method):
     data = known(5, pending=1, failed=1)
     before = [t.copy() for t in (data.x, data.y, data.pending, data.failed)]
-    first, second = (suggest(data, None, DOMAIN, CHEAP, rng(3)) for _ in range(2))
+    first, second = (suggest(data, None, DOMAIN, method, rng(3)) for _ in range(2))
     assert np.array_equal(first.x, second.x)
-    assert np.array_equal(first.chain.theta, second.chain.theta)
-    assert not np.array_equal(first.x, suggest(data, None, DOMAIN, CHEAP, rng(4)).x)
+    assert np.array_equal(first.state.theta, second.state.theta)
+    assert not np.array_equal(first.x, suggest(data, None, DOMAIN, method, rng(4)).x)
     after = (data.x, data.y, data.pending, data.failed)
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
+def initial(method, data):
+    """What a sampler that cannot begin leaves to the model: the authors' first hyperparameters."""
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(learn_room, "sample", raises(SamplingError))
+        return sampled(data.x, data.y, DOMAIN, None, method, rng())
+
+
 def believed(method, data, at):
     """Mean and variance at a point, amplitude, and the values the model sees; initial hyperparameters."""
-    model = suggest_room._Model(data, DOMAIN, method)
-    gp = model.condition(model.start(None).theta[None])
+    learned = initial(method, data)
+    gp = suggest_room._Model(data, learned, DOMAIN, method).gp
     posterior = gp.posterior(at[None])
-    return posterior.mean.item(), posterior.variance.item(), gp.h.amplitude.item(), model.y
+    return posterior.mean.item(), posterior.variance.item(), gp.h.amplitude.item(), learned.y
 
 
 @every_method
@@ -119,87 +136,137 @@ def test_a_failed_point_is_believed_to_be_no_better_than_the_middle(method):
     assert still_bad == pytest.approx(bad, abs=1e-6)
 
 
-def test_the_chain_is_handed_on():
+def test_what_was_fitted_is_conditioned_on_too():
+    # The values are those that the fit compressed, and the nugget is the one it found
+    data, at = known(6), np.array([[0.5, -0.5, 0.4]])
+    method = METHODS["default"]
+    learned = fitted(data.x, data.y, DOMAIN, None, method, rng())
+    plain = suggest_room._Model(data, learned, DOMAIN, method).gp
+    assert np.array_equal(plain.h.noise_ratio, learned.h.noise_ratio)
+    at_data = plain.posterior(data.x).mean[0]
+    assert at_data.min() == pytest.approx(learned.best, abs=1e-6)  # "the lowest posterior mean at the data"
+    opened = suggest_room._Model(dataclasses.replace(data, pending=at), learned, DOMAIN, method).gp
+    assert opened.posterior(at).mean.item() == pytest.approx(plain.posterior(at).mean.item(), abs=1e-6)
+    assert opened.posterior(at).variance.item() < plain.posterior(at).variance.item()
+
+
+@every_sampled_method
+def test_the_chain_is_handed_on(method):
     data = known()
-    first = suggest(data, None, DOMAIN, CHEAP, rng())
-    theta = first.chain.theta.copy()
-    second = suggest(data, first.chain, DOMAIN, CHEAP, rng(1))
-    assert not np.array_equal(second.chain.theta, theta)
-    assert np.array_equal(first.chain.theta, theta)  # not modified in place
+    first = suggest(data, None, DOMAIN, method, rng())
+    theta = first.state.theta.copy()
+    second = suggest(data, first.state, DOMAIN, method, rng(1))
+    assert not np.array_equal(second.state.theta, theta)
+    assert np.array_equal(first.state.theta, theta)  # not modified in place
+
+
+def test_what_was_fitted_is_handed_on_and_now_and_then_fitted_anew(monkeypatch):
+    # Anew, that is from three more starts: below 30 evaluations, and then whenever they have grown by an eighth
+    given = []
+    fit = learn_room.fit
+    monkeypatch.setattr(
+        learn_room, "fit", lambda e, starts, steps: given.append((starts, steps)) or fit(e, starts, steps)
+    )
+    method = dataclasses.replace(cylbo.DEFAULT, fit_steps=2, warm_steps=1, refit_until=30, refit_growth=0.125)
+    data, state, anew = known(80), None, []
+    for n in range(5, 80):
+        last = state
+        before = None if last is None else last.theta.copy()
+        state = fitted(data.x[:n], data.y[:n], DOMAIN, last, method, rng()).state
+        starts, steps = given[-1]
+        if last is None:
+            assert (len(starts), steps) == (3, 2)
+            continue
+        assert np.array_equal(starts[0], before)
+        assert np.array_equal(last.theta, before)  # not modified in place
+        assert (len(starts), steps) in [(4, 2), (1, 1)]
+        anew += [n] if steps == 2 else []
+    assert anew == [*range(6, 30), 33, 38, 43, 49, 56, 63, 71]
+
+
+@every_sampled_method
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("learn.sample", SamplingError), ("likelihood.cholesky", NotPositiveDefiniteError)],
+    ids=["no start", "no factor"],
+)
+@pytest.mark.parametrize("warm", [True, False])
+def test_without_samples_the_last_hyperparameters_are_used(method, name, error, warm, monkeypatch):
+    data = known(pending=1)
+    state = suggest(data, None, DOMAIN, method, rng()).state if warm else None
+    monkeypatch.setattr(f"cylbo.{name}", raises(error))
+    suggestion = suggest(data, state, DOMAIN, method, rng(1))
+    assert suggestion.rung == "last hyperparameters"
+    assert suggestion.state is state  # the next round begins where this one would have
+    assert is_fresh(suggestion.x, data)
 
 
 @every_method
-@pytest.mark.parametrize("error", [SamplingError, NotPositiveDefiniteError])
-@pytest.mark.parametrize("warm", [True, False])
-def test_without_samples_the_last_hyperparameters_are_used(method, error, warm, monkeypatch):
-    data = known(pending=1)
-    chain = suggest(data, None, DOMAIN, method, rng()).chain if warm else None
-    monkeypatch.setattr(suggest_room, "sample", raises(error))
-    suggestion = suggest(data, chain, DOMAIN, method, rng(1))
-    assert suggestion.rung == "last hyperparameters"
-    assert suggestion.chain is chain  # the next round begins where this one would have
-    assert is_fresh(suggestion.x, data)
-
-
-@pytest.mark.parametrize("name", ["default", "matern"])
-def test_without_a_factor_the_point_fills_the_space(name, monkeypatch):
+def test_without_a_factor_the_point_fills_the_space(method, monkeypatch):
     monkeypatch.setattr(suggest_room, "CenteredGP", raises(NotPositiveDefiniteError))
     monkeypatch.setattr(suggest_room, "GP", raises(NotPositiveDefiniteError))
     data = known(pending=2, failed=1)
-    suggestion = suggest(data, None, DOMAIN, METHODS[name], rng())
+    suggestion = suggest(data, None, DOMAIN, method, rng())
     assert suggestion.rung == "space-filling"
     assert bool(DOMAIN.contains(suggestion.x[None])[0])
     assert is_fresh(suggestion.x, data)
+    assert np.isfinite(suggestion.state.theta).all()  # what was learned is not lost
 
 
-def test_with_neither_samples_nor_factor_the_point_fills_the_space(monkeypatch):
-    monkeypatch.setattr(suggest_room, "sample", raises(SamplingError))
+@every_sampled_method
+def test_with_neither_samples_nor_factor_the_point_fills_the_space(method, monkeypatch):
+    monkeypatch.setattr(learn_room, "sample", raises(SamplingError))
     monkeypatch.setattr(suggest_room, "CenteredGP", raises(NotPositiveDefiniteError))
-    assert suggest(known(), None, DOMAIN, CHEAP, rng()).rung == "space-filling"
+    monkeypatch.setattr(suggest_room, "GP", raises(NotPositiveDefiniteError))
+    assert suggest(known(), None, DOMAIN, method, rng()).rung == "space-filling"
 
 
 def nowhere(posterior, best):
     return Acquired(posterior.mean.sum(0) * np.nan, posterior.mean * np.nan, posterior.mean * np.nan)
 
 
-def test_an_acquisition_that_is_a_number_nowhere_ends_at_the_last_rung():
-    method = dataclasses.replace(CHEAP, acquisition=nowhere)
+@every_method
+def test_an_acquisition_that_is_a_number_nowhere_ends_at_the_last_rung(method):
+    method = dataclasses.replace(method, acquisition=nowhere)
     assert suggest(known(), None, DOMAIN, method, rng()).rung == "space-filling"
 
 
-def test_a_climb_that_ends_on_known_points_ends_at_the_last_rung():
+@every_method
+def test_a_climb_that_ends_on_known_points_ends_at_the_last_rung(method):
     data = known(pending=1, failed=1)
 
     def climb(slope, starts, domain, *, learning_rate, max_steps):
         ends = seen(data) + 1e-12
         return ends, np.ones(len(ends))
 
-    suggestion = suggest(data, None, DOMAIN, dataclasses.replace(CHEAP, climb=climb), rng())
+    suggestion = suggest(data, None, DOMAIN, dataclasses.replace(method, climb=climb), rng())
     assert suggestion.rung == "space-filling"
     assert is_fresh(suggestion.x, data)
 
 
-def test_other_errors_are_not_swallowed(monkeypatch):
-    monkeypatch.setattr(suggest_room, "sample", raises(ZeroDivisionError))
+@pytest.mark.parametrize(("name", "method"), [("sample", "cylinder"), ("fit", "default")])
+def test_other_errors_are_not_swallowed(name, method, monkeypatch):
+    monkeypatch.setattr(learn_room, name, raises(ZeroDivisionError))
     with pytest.raises(ZeroDivisionError, match="forced"):
-        suggest(known(), None, DOMAIN, CHEAP, rng())
+        suggest(known(), None, DOMAIN, METHODS[method], rng())
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "origin"),
+    ("method", "name", "error", "origin"),
     [
-        ("sample", SamplingError, "last hyperparameters"),
-        ("sample", NotPositiveDefiniteError, "last hyperparameters"),
-        ("CenteredGP", NotPositiveDefiniteError, "space-filling"),
+        ("cylinder", "learn.sample", SamplingError, "last hyperparameters"),
+        ("cylinder", "likelihood.cholesky", NotPositiveDefiniteError, "last hyperparameters"),
+        ("cylinder", "suggest.CenteredGP", NotPositiveDefiniteError, "space-filling"),
+        ("default", "suggest.GP", NotPositiveDefiniteError, "space-filling"),
     ],
 )
-def test_the_optimizer_survives_a_bad_round_and_says_so(name, error, origin, monkeypatch):
-    opt = cylbo.Optimizer([(0, 10)] * D, seed=0, method=CHEAP)
+def test_the_optimizer_survives_a_bad_round_and_says_so(method, name, error, origin, monkeypatch):
+    opt = cylbo.Optimizer([(0, 10)] * D, seed=0, method=METHODS[method])
     for _ in range(4):
         trial = opt.ask()
         opt.tell(trial, float(trial.x.sum()))
     with monkeypatch.context() as broken:
-        broken.setattr(suggest_room, name, raises(error))
+        broken.setattr(f"cylbo.{name}", raises(error))
         trial = opt.ask()
     assert trial.origin == origin
     assert np.all((trial.x >= 0) & (trial.x <= 10))
@@ -208,21 +275,23 @@ def test_the_optimizer_survives_a_bad_round_and_says_so(name, error, origin, mon
 
 
 @pytest.mark.parametrize("degree", range(1, 10))
-@pytest.mark.parametrize("preset", [cylbo.PAPER, cylbo.DEFAULT], ids=lambda c: c.name)
-def test_every_angular_degree_from_one_to_nine_works(degree, preset):
-    method = dataclasses.replace(dataclasses.replace(preset, angular_degree=degree), **QUICK)
+@pytest.mark.parametrize("name", ["paper", "cylinder"])
+def test_every_angular_degree_from_one_to_nine_works(degree, name):
+    method = dataclasses.replace(METHODS[name], angular_degree=degree)
     suggestion = suggest(known(), None, DOMAIN, method, rng())
     assert suggestion.rung == "model"
     # amplitude, noise, two of the warp, lengthscale, P + 1 weights, mean
-    assert len(suggestion.chain.theta) == 7 + degree
+    assert len(suggestion.state.theta) == 7 + degree
 
 
-@pytest.mark.parametrize(("name", "size"), [("paper", 10), ("paper-w", 8), ("paper+b", 10), ("matern", 4)])
-def test_each_variant_samples_its_own_hyperparameters(name, size):
-    assert len(suggest(known(), None, DOMAIN, METHODS[name], rng()).chain.theta) == size
+@pytest.mark.parametrize(
+    ("name", "size"), [("cylinder", 10), ("paper", 10), ("paper-w", 8), ("paper+b", 10), ("matern", 4), ("default", 3)]
+)
+def test_each_variant_learns_its_own_hyperparameters(name, size):
+    assert len(suggest(known(), None, DOMAIN, METHODS[name], rng()).state.theta) == size
 
 
-@pytest.mark.parametrize("name", ["paper-w", "paper+b", "matern"])
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "paper"])
 def test_each_variant_suggests_other_points(name):
     def points(method):
         return np.stack([suggest(known(8), None, DOMAIN, method, rng(seed)).x for seed in range(6)])
@@ -233,8 +302,56 @@ def test_each_variant_suggests_other_points(name):
 def test_the_screen_touches_nothing_but_the_choice_of_starts():
     # With all samples used for the first look, a share below 1 finds the same starts as the letter
     data = known(6)
-    letter = dataclasses.replace(CHEAP, screening_share=1.0)
-    screened = dataclasses.replace(CHEAP, screening_share=0.2, screening_samples=CHEAP.sweeps)
+    letter = dataclasses.replace(CYLINDER, screening_share=1.0)
+    screened = dataclasses.replace(CYLINDER, screening_share=0.2, screening_samples=CYLINDER.sweeps)
     a, b = (suggest(data, None, DOMAIN, method, rng()) for method in (letter, screened))
     assert np.allclose(a.x, b.x, atol=1e-12)
-    assert np.array_equal(a.chain.theta, b.chain.theta)
+    assert np.array_equal(a.state.theta, b.state.theta)
+
+
+# ---- where the fitted method has little to go by
+
+
+def in_default_position(*values):
+    return known(len(values)).x, np.array(values)
+
+
+def on_one_ray():
+    return np.linspace(0.1, 0.9, 6)[:, None] * np.array([1.0, -0.7, 0.3]), np.arange(6.0)
+
+
+DIFFICULT = {
+    "three of five equal": in_default_position(1.0, 2.0, 1.0, 3.0, 1.0),
+    "the three best of five equal": in_default_position(1.0, 1.0, 2.0, 3.0, 1.0),
+    "the three worst of five equal": in_default_position(3.0, 1.0, 2.0, 3.0, 3.0),
+    "300 decades": in_default_position(*(10.0**k for k in range(-150, 151, 50))),
+    "300 decades, down": in_default_position(*(-(10.0**k) for k in range(-150, 151, 50))),
+    "300 decades above all the others": in_default_position(1e-150, 2e-150, 3e-150, 4e-150, 1e150),
+    "300 decades below all the others": in_default_position(1e-150, 2e-150, 3e-150, 4e-150, -1e150),
+    "all on one ray": on_one_ray(),
+    "all equal": in_default_position(*[3.0] * 5),
+    "two points": in_default_position(1.0, 2.0),
+    "two equal values": in_default_position(1.0, 1.0),
+    "twice the same point": (np.full((2, D), 0.3), np.array([1.0, 2.0])),
+    "the largest float as a penalty": in_default_position(0.1, 0.2, 0.3, 0.25, sys.float_info.max),
+    "600 decades": in_default_position(0.0, 1e-300, 2e-300, 3e-300, 1e300),
+}
+
+
+@pytest.mark.parametrize(("x", "y"), DIFFICULT.values(), ids=DIFFICULT)
+@pytest.mark.parametrize(("pending", "failed"), [(0, 0), (1, 0), (0, 1), (3, 2)])
+@pytest.mark.parametrize("within_box", [True, False])
+def test_the_fitted_model_finds_a_new_point_whatever_the_data(x, y, pending, failed, within_box):
+    domain = dataclasses.replace(DOMAIN, within_box=within_box)
+    others = rng(9).uniform(-1, 1, (pending + failed, D))
+    data = Known(x=x, y=y, pending=others[:pending], failed=others[pending:])
+    state = None
+    for seed in range(2):  # from nothing, and from what that left
+        with np.errstate(all="ignore"):  # as in `Optimizer`
+            suggestion = suggest(data, state, domain, cylbo.DEFAULT, rng(seed))
+        assert suggestion.rung == "model"
+        assert bool(domain.contains(suggestion.x[None])[0])
+        assert is_fresh(suggestion.x, data)
+        state = suggestion.state
+        assert np.isfinite(state.theta).all()
+        assert np.isfinite(state.t).all()

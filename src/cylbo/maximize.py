@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from cylbo.geometry import Array, Domain
@@ -24,21 +25,26 @@ __all__ = [
     "Spread",
     "best_starts",
     "climb_keeping_best",
+    "climb_quasi_newton",
     "climb_until_no_decrease",
     "projected_spray",
     "reflected_spray",
     "sobol_shifted",
     "sobol_window",
+    "sparse_spray",
     "uniform",
 ]
 
 Objective = Callable[[Array], Array]  # (m, d) -> (m,), to be maximised
 Slope = Callable[[Array], tuple[Array, Array]]  # (m, d) -> values (m,), gradients (m, d)
 Spread = Callable[[Domain, int, Generator], Array]  # domain, n, rng -> (n, d)
-Spray = Callable[[Array, Domain, float, int, Generator], Array]  # incumbent (d,), domain, sd, n, rng -> (n, d)
+Spray = Callable[[Array, Domain, float, int, Generator], Array]  # best points (k, d), domain, sd, n, rng -> (n, d)
 
 ADAM_BETAS = (0.9, 0.999)
 ADAM_EPS = 1e-8
+
+FEW_COORDINATES = 20  # moved by a sparse step (Eriksson et al. 2019) ...
+FEW_SHARES = (1.0, 0.3, 0.1)  # ... or one of these shares of them, drawn anew for every spray
 
 
 class Climb(Protocol):
@@ -74,37 +80,62 @@ def uniform(domain: Domain, n: int, rng: Generator) -> Array:  # -> (n, d)
     return domain.from_unit_cube(rng.random((n, domain.dim)))
 
 
-def reflected_spray(incumbent: Array, domain: Domain, sd: float, n: int, rng: Generator) -> Array:  # -> (n, d)
+def reflected_spray(leaders: Array, domain: Domain, sd: float, n: int, rng: Generator) -> Array:  # -> (n, d)
     """Normal steps about the incumbent, reflected at the box's faces (authors' code).
 
     An incumbent outside the box is thrown far from itself this way: a flaw of the original, kept for `PAPER`.
     """
-    x = incumbent + sd * rng.standard_normal((n, domain.dim))
+    x: Array = leaders[0] + sd * rng.standard_normal((n, domain.dim))
     x = np.where(x > domain.high, 2.0 * domain.high - x, x)
     return np.where(x < domain.low, 2.0 * domain.low - x, x)
 
 
-def projected_spray(incumbent: Array, domain: Domain, sd: float, n: int, rng: Generator) -> Array:  # -> (n, d)
+def projected_spray(leaders: Array, domain: Domain, sd: float, n: int, rng: Generator) -> Array:  # -> (n, d)
     """Normal steps about the incumbent, projected onto the domain."""
-    return domain.project(incumbent + sd * rng.standard_normal((n, domain.dim)))
+    return domain.project(leaders[0] + sd * rng.standard_normal((n, domain.dim)))
+
+
+def sparse_spray(leaders: Array, domain: Domain, sd: float, n: int, rng: Generator) -> Array:  # -> (n, d)
+    """Normal steps about the best points, half of them along a few coordinates only, projected onto the domain.
+
+    Half of the steps begin at the very best point, the others at any of the leaders. A step along few coordinates
+    (about 20, or a tenth to all of them in low dimensions) leaves the others at values that are known to be good, as
+    the perturbations of Regis and Shoemaker 2013 and of Eriksson et al. 2019 do.
+    """
+    d = domain.dim
+    base = leaders[np.where(rng.random(n) < 0.5, 0, rng.integers(len(leaders), size=n))]
+    chance = min(FEW_COORDINATES / d, float(rng.choice(FEW_SHARES))) if d > 1 else 1.0
+    moved = (rng.random((n, d)) < chance) | (rng.random((n, 1)) < 0.5)
+    moved[np.arange(n), rng.integers(d, size=n)] = True
+    return domain.project(base + np.where(moved, sd * rng.standard_normal((n, d)), 0.0))
 
 
 def best_starts(
-    candidates: Array,  # (m, d)
+    groups: list[Array],  # each (m, d)
     first_look: Objective,
     objective: Objective,
     n_starts: int,
+    *,
+    per_group: int | None,
     share: float,
     rng: Generator,
 ) -> Array:  # (k, d), k <= n_starts
     """The best candidates by `objective`, looked for among the best `share` by the cheaper `first_look`.
 
-    Equal values are ordered at random; values that are not numbers are left out.
+    At most `per_group` come from each group, so that they do not all lie in one neighbourhood; None makes no such
+    difference. Equal values are ordered at random; values that are not numbers are left out.
     """
-    candidates = rng.permutation(candidates)
-    if share < 1.0:
-        candidates = _largest(candidates, first_look, max(n_starts, math.ceil(share * len(candidates))))
-    return _largest(candidates, objective, n_starts)
+    if per_group is None:
+        groups, per_group = [np.concatenate(groups)], n_starts
+    chosen = []
+    for group in groups:
+        candidates = rng.permutation(group)
+        if share < 1.0:
+            candidates = _largest(candidates, first_look, max(per_group, math.ceil(share * len(candidates))))
+        chosen.append(_largest(candidates, objective, per_group))
+    if len(chosen) == 1:
+        return chosen[0][:n_starts]
+    return _largest(rng.permutation(np.concatenate(chosen)), objective, n_starts)
 
 
 def _largest(candidates: Array, objective: Objective, k: int) -> Array:
@@ -165,6 +196,25 @@ def climb_keeping_best(
         rate = learning_rate * 0.01 ** (step / max_steps)
         x[active] = domain.project(x[active] + adam.step(np.nan_to_num(gradient), active, rate))
     return best, best_value
+
+
+def climb_quasi_newton(
+    slope: Slope, starts: Array, domain: Domain, *, learning_rate: float, max_steps: int
+) -> tuple[Array, Array]:
+    """L-BFGS-B from every start in turn; none ends lower than it began. In a ball, which it cannot keep to, Adam."""
+    if not domain.within_box:
+        return climb_keeping_best(slope, starts, domain, learning_rate=learning_rate, max_steps=max_steps)
+
+    def loss(x: Array) -> tuple[float, Array]:
+        value, gradient = slope(x[None])
+        usable = bool(np.isfinite(value[0]) and np.isfinite(gradient).all())
+        return (-float(value[0]), -gradient[0]) if usable else (np.finfo(float).max, np.zeros_like(x))
+
+    bounds = np.stack([domain.low, domain.high], -1)
+    options = {"maxiter": max_steps}
+    ends = [minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options) for x in starts]
+    points = domain.project(np.stack([end.x for end in ends]))
+    return points, np.array([-end.fun if end.fun < np.finfo(float).max else np.nan for end in ends])
 
 
 class _Adam:

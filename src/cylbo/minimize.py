@@ -53,7 +53,7 @@ def minimize(
         bounds: (d, 2), a (low, high) per parameter.
         budget: the number of evaluations of `fun`.
         seed: any non-negative integer; the same seed gives the same run on the same machine.
-        method: "default", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
+        method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
         center: (d,) your best guess, evaluated first; by default the middle of the box.
         x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. Without `y0`: points to evaluate
             first.

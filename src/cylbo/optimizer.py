@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from cylbo.config import Config, resolve_method
 from cylbo.geometry import Array
-from cylbo.slice_sampler import Chain
+from cylbo.learn import State
 from cylbo.space import Bounds, Region, Space, checked_numbers
 from cylbo.suggest import Known, suggest
 from cylbo.threads import blas_threads
@@ -47,7 +47,7 @@ class Optimizer:
         Args:
             bounds: (d, 2), a (low, high) per parameter.
             seed: any non-negative integer; None draws one (see the attribute `seed`).
-            method: "default", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
+            method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
             center: (d,) the ball's centre in user units, your best guess; by default the middle of the box.
             x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first.
             y0: (k,) values at `x0`.
@@ -59,7 +59,7 @@ class Optimizer:
         self.space = Space(bounds, center, region)
         self.seed = _checked_seed(seed)
         self.history = History()
-        self._chain: Chain | None = None
+        self._state: State = None
         self._queue: list[Array] = []
         self._take_earlier(x0, y0)
 
@@ -101,8 +101,8 @@ class Optimizer:
         rng = np.random.default_rng([self.seed, len(self.history)])
         # Numbers that vanish or overflow on the way are dealt with there, whatever the caller has set NumPy to do
         with blas_threads(self.config.threads), np.errstate(all="ignore"):
-            suggestion = suggest(self._known(), self._chain, self.space.domain, self.config, rng)
-        self._chain = suggestion.chain
+            suggestion = suggest(self._known(), self._state, self.space.domain, self.config, rng)
+        self._state = suggestion.state
         x, origin = self.space.to_user(suggestion.x), str(suggestion.rung)
         while any(np.array_equal(x, trial.x) for trial in self.trials):  # only rounding to user units can do that
             x, origin = rng.uniform(self.space.low, self.space.high), "space-filling"

@@ -10,7 +10,7 @@ import numpy as np
 
 from cylbo.geometry import Array
 
-__all__ = ["Scaling", "raw", "standardized"]
+__all__ = ["Scaling", "compressed", "gaps", "raw", "standardized"]
 
 Scaling = Callable[[Array], Array]
 
@@ -35,3 +35,28 @@ def standardized(y: Array) -> Array:  # (n,) -> (n,)
     # To [-1, 1] first, so that neither 1e300 nor 1e-300 is ever squared
     scaled = (y - low) / half_range - 1.0 if half_range < 1e300 else y / half_range
     return np.asarray((scaled - scaled.mean()) / scaled.std(ddof=1))
+
+
+def gaps(y: Array) -> Array:  # (n,) -> (n,)
+    """How far each value lies above the lowest, in units of the middle one of those that do; zeros if none does.
+
+    The unit makes the numbers near the best of order 1 whatever the tail does.
+    """
+    above: Array = 0.5 * y - 0.5 * y.min()  # halves: the range itself may overflow
+    positive = above[above > 0.0]
+    if not len(positive):
+        return above
+    unit = float(np.median(positive))
+    return np.asarray(np.minimum(above, unit * LARGEST_SQUARABLE) / unit)
+
+
+def compressed(gap: Array, log_strength: float) -> tuple[Array, Array, float, float]:  # (n,) -> (n,), (n,), (), ()
+    """The gaps as t = log(1 + lambda g) / lambda: nearly g where lambda g is small, a logarithm in the tail.
+
+    Also dt / dlog lambda, the log of the Jacobian sum_i log dt_i/dg_i, and its derivative by log lambda.
+    """
+    strength = np.exp(log_strength)
+    stretched = strength * gap
+    t = np.log1p(stretched) / strength
+    share = stretched / (1.0 + stretched)
+    return t, share / strength - t, -float(np.log1p(stretched).sum()), -float(share.sum())

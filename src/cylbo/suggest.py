@@ -1,4 +1,4 @@
-"""One round of Bayesian optimisation as a straight line: history and chain in, next point, new chain and info out.
+"""One round of Bayesian optimisation as a straight line: history and state in, next point, new state and info out.
 
 Read `suggest` from top to bottom; every room it passes through is named after what it holds.
 """
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from cylbo.center import CenteredGP
 from cylbo.config import Config
-from cylbo.errors import NotPositiveDefiniteError, SamplingError
+from cylbo.errors import NotPositiveDefiniteError
 from cylbo.geometry import Array, Domain
 from cylbo.gp import GP, Data, parallel_posterior
-from cylbo.hyper import Hyperparameters, Layout, Vector
+from cylbo.hyper import Hyperparameters
 from cylbo.kernel import Cylindrical, Matern
-from cylbo.likelihood import LogPosterior
+from cylbo.learn import Learned, State
 from cylbo.maximize import Objective, best_starts, uniform
-from cylbo.slice_sampler import Chain, sample
 from cylbo.threads import in_parallel
 
 __all__ = ["Known", "Rung", "Suggestion", "suggest"]
@@ -44,30 +43,24 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Suggestion:
-    """The next point, the sampler's state for the next round, and how the point came about."""
+    """The next point, what the next round begins from, and how the point came about."""
 
     x: Array  # (d,)
-    chain: Chain | None  # None before the first fit
+    state: State  # None before the first fit
     rung: Rung
 
 
-def suggest(known: Known, chain: Chain | None, domain: Domain, config: Config, rng: Generator) -> Suggestion:
+def suggest(known: Known, state: State, domain: Domain, config: Config, rng: Generator) -> Suggestion:
     """The next point to evaluate. Never fails: where the model does, a simpler way is taken, and named."""
     if len(known.y) < 2:  # nothing to fit: the authors' design after the centre is one uniform point of the box
-        return Suggestion(_fresh(known, domain, rng), chain, "random")
-    model = _Model(known, domain, config)
+        return Suggestion(_fresh(known, domain, rng), state, "random")
+    learned = config.learn(known.x, known.y, domain, state, config, rng)
     try:
-        thetas, chain = model.sample(chain, rng)
-        rung: Rung = "model"
-    except (SamplingError, NotPositiveDefiniteError):
-        thetas = model.start(chain).theta[None]
-        rung = "last hyperparameters"
-    try:
-        gp = model.condition(thetas)
-        x = model.maximize(gp, rng)
+        model = _Model(known, learned, domain, config)
+        x = model.maximize(rng)
     except (NotPositiveDefiniteError, _NoCandidateError):
-        return Suggestion(_fresh(known, domain, rng), chain, "space-filling")
-    return Suggestion(x, chain, rung)
+        return Suggestion(_fresh(known, domain, rng), learned.state, "space-filling")
+    return Suggestion(x, learned.state, "last hyperparameters" if learned.failed else "model")
 
 
 class _NoCandidateError(Exception):
@@ -77,57 +70,17 @@ class _NoCandidateError(Exception):
 class _Model:
     """The parts that a configuration chooses, joined for one round."""
 
-    def __init__(self, known: Known, domain: Domain, config: Config) -> None:
+    def __init__(self, known: Known, learned: Learned, domain: Domain, config: Config) -> None:
+        """Raises NotPositiveDefiniteError if no jitter helps."""
         self.known, self.domain, self.config = known, domain, config
         self.kernel: Cylindrical | Matern = config.kernel(domain.radius)
-        self.y = config.scaling(known.y)
-        self.best = float(self.y.min())
-        self.layout = Layout(
-            config.priors,
-            domain.radius,
-            (self.best, float(self.y.max())),
-            angular_degree=config.angular_degree if self.kernel.has_center else None,
-            warped=config.warped,
-        )
+        self.best = learned.best
+        self.gp = self._condition(learned)
 
-    def start(self, chain: Chain | None) -> Chain:
-        """Where the sampler begins: the last round's state, or the authors' initial values."""
-        if chain is not None:
-            return Chain(self.layout.repaired(chain.theta), chain.widths)
-        return Chain(self.layout.initial(self.y), np.full(len(self.layout), self.config.slice_width))
-
-    def sample(self, chain: Chain | None, rng: Generator) -> tuple[Vector, Chain]:  # (s, p)
-        """Hyperparameters from their posterior, by slice sampling."""
-        config, layout = self.config, self.layout
-        log_posterior = LogPosterior(
-            Data.of(self.known.x, self.y, self.kernel),
-            self.kernel,
-            layout,
-            stabilizer=config.stabilizer,
-            jitters=config.jitters,
-        )
-
-        def run(start: Chain, n_sweeps: int) -> tuple[Vector, Chain]:
-            return sample(
-                log_posterior,
-                start,
-                n_sweeps,
-                rng,
-                lower=layout.lower,
-                upper=layout.upper,
-                tune_widths=config.tune_widths,
-            )
-
-        start = self.start(chain)
-        if chain is None:
-            _, start = run(start, config.first_sweeps)
-        return run(start, config.sweeps)
-
-    def condition(self, thetas: Vector) -> GP:  # (s, p)
-        """One GP per sample on the data, and on believed values where evaluations are open or failed."""
-        h = self.layout.unpack(thetas)
-        known = self.known
-        gp = self._gp(known.x, self.y, h)
+    def _condition(self, learned: Learned) -> GP:
+        """One GP per setting on the data, and on believed values where evaluations are open or failed."""
+        known, y = self.known, learned.y
+        gp = self._gp(known.x, y, learned.h)
         unseen = np.concatenate([known.pending, known.failed])
         if not len(unseen):
             return gp
@@ -135,8 +88,8 @@ class _Model:
         # elsewhere; failed ones as predicted, but no better than the middle of what was seen
         believed = gp.posterior(unseen).mean.mean(0)
         failed = slice(len(known.pending), None)
-        believed[failed] = np.maximum(believed[failed], np.median(self.y))
-        return self._gp(np.concatenate([known.x, unseen]), np.concatenate([self.y, believed]), h)
+        believed[failed] = np.maximum(believed[failed], np.median(y))
+        return self._gp(np.concatenate([known.x, unseen]), np.concatenate([y, believed]), learned.h)
 
     def _gp(self, x: Array, y: Array, h: Hyperparameters) -> GP:
         config, kernel = self.config, self.kernel
@@ -147,9 +100,9 @@ class _Model:
             )
         return GP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
 
-    def maximize(self, gp: GP, rng: Generator) -> Array:  # -> (d,)
+    def maximize(self, rng: Generator) -> Array:  # -> (d,)
         """The point of largest acquisition that was found and is new."""
-        config, domain = self.config, self.domain
+        config, domain, gp = self.config, self.domain, self.gp
 
         def score(gp: GP) -> Objective:
             chunk = max(16, CHUNK_ELEMENTS // (len(gp) * max(1, len(gp.data.y))))
@@ -168,7 +121,15 @@ class _Model:
             return acquired.value, posterior.pullback(acquired.mean_bar, acquired.variance_bar)
 
         few = gp.subset(slice(-config.screening_samples, None))
-        starts = best_starts(self._candidates(rng), score(few), score(gp), config.n_starts, config.screening_share, rng)
+        starts = best_starts(
+            self._candidates(rng),
+            score(few),
+            score(gp),
+            config.n_starts,
+            per_group=config.starts_per_group,
+            share=config.screening_share,
+            rng=rng,
+        )
         if not len(starts):
             raise _NoCandidateError
         ends, values = config.climb(
@@ -181,14 +142,13 @@ class _Model:
         best: Array = ends[values.argmax()]
         return domain.project(best)
 
-    def _candidates(self, rng: Generator) -> Array:  # -> (m, d)
-        """Sobol points of the box, a spray about the incumbent and the evaluated points; never the centre."""
+    def _candidates(self, rng: Generator) -> list[Array]:  # each (m, d)
+        """Points spread over the box, sprays about the best points and the evaluated points; never the centre."""
         config, domain, known = self.config, self.domain, self.known
-        incumbent = known.x[known.y.argmin()]
-        sprays = [config.spray(incumbent, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
-        candidates = np.concatenate([config.sobol(domain, config.n_sobol, rng), *sprays, known.x])
-        away: Array = candidates[(candidates != 0).any(-1)]
-        return away
+        leaders = known.x[np.argsort(known.y, stable=True)[: config.n_leaders]]
+        sprays = [config.spray(leaders, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
+        groups = [config.sobol(domain, config.n_sobol, rng), *sprays, known.x]
+        return [group[(group != 0).any(-1)] for group in groups]
 
 
 def _is_new(x: Array, known: Known) -> NDArray[np.bool_]:  # (m, d) -> (m,)

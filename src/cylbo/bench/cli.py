@@ -26,19 +26,25 @@ console = Console(highlight=False)
 
 
 class _SpacedLists(TyperCommand):
-    """Lets a repeated option be written once: `--dims 20 100` for `--dims 20 --dims 100`."""
+    """Lets a repeated option be written once: `SUITE --dims 20 100` for `SUITE --dims 20 --dims 100`.
+
+    Before the suite an option takes one value, as usual: what follows is the suite.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - click's own types
         several = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        flags = {name for option in self.params if getattr(option, "is_flag", False) for name in option.opts}
         spelled: list[str] = []
-        current, taken = "", False
+        option, has_value, suite_seen = "", False, False
         for argument in args:
             if argument.startswith("--"):
-                current, taken = argument if argument in several else "", False
-            elif current and taken:
-                spelled.append(current)
-            elif current:
-                taken = True
+                option, has_value = argument, argument in flags
+            elif option in several and has_value and suite_seen:
+                spelled.append(option)
+            elif option and not has_value:
+                has_value = True
+            else:
+                suite_seen = True
             spelled.append(argument)
         return super().parse_args(ctx, spelled)
 

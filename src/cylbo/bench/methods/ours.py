@@ -25,6 +25,7 @@ def _method(name: str, label: str, config: cylbo.Config, region: Region, source:
 # The paper searches the ball around the box with its own kernel, and the box with the Matern (Sec. 4)
 METHODS = (
     _method("default", "cylbo", cylbo.DEFAULT, "box", "this library"),
+    _method("cylinder", "cylbo, cylinder", cylbo.METHODS["cylinder"], "box", "this library"),
     _method("paper", "BOCK", cylbo.PAPER, "ball"),
     _method("paper-w", "BOCK-W", cylbo.METHODS["paper-w"], "ball"),
     _method("paper+b", "BOCK+B", cylbo.METHODS["paper+b"], "ball"),
