@@ -253,7 +253,7 @@ def assert_usable(found):
 def test_fit_recovers_the_lengthscale(seed, lengthscale):
     found = fitted_to(*drawn(seed, lengthscale=lengthscale))
     assert lengthscale / 2.0 < found.h.lengthscale[0] < 2.0 * lengthscale
-    assert found.h.lengthscale[0] == math.exp(found.theta[0])
+    assert found.h.lengthscale[0] == pytest.approx(math.exp(found.theta[0]), rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(3))
