@@ -2,6 +2,8 @@
 
 import datetime
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -100,6 +102,9 @@ def run(
         for name, packages in todo.skipped.items():
             console.print(f"[yellow]skipped[/] {name}: pip install {' '.join(packages)}")
         console.print(f"{len(todo.missing)} runs to make, {todo.finished} are in {out} already.", soft_wrap=True)
+        # A shell that starts us in the background has Ctrl-C ignored; `kill -INT` is to work there too
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with _Bar(len(todo.missing), jobs) as bar:
                 make_runs(

@@ -114,6 +114,7 @@ class _Crew:
                 with process:
                     assert process.stdout is not None
                     messages = list(_complete_messages(process.stdout))
+                    process.wait()  # before its standard input is closed, which would cut off its last words
             finally:
                 clock.cancel()
                 with self._lock:
