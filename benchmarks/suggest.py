@@ -3,8 +3,8 @@
     python benchmarks/suggest.py [--repeats 1]
     python benchmarks/suggest.py --growth        # the default method alone, as d and n grow, and its memory
 
-BoTorch: SingleTaskGP (its default, dimension-scaled ARD kernel) fitted by fit_gpytorch_mll, LogExpectedImprovement
-maximised by optimize_acqf with 10 restarts and 512 raw samples, standardised values, with the threads it finds.
+BoTorch: as in `cylbo bench` (SingleTaskGP, its default, fitted by fit_gpytorch_mll; LogExpectedImprovement maximised by
+optimize_acqf with 10 restarts and 512 raw samples; standardised values), with the threads it finds.
 Optuna: the second `ask` of a study that holds the data, so that its kernel parameters are warm.
 cylbo: `paper` in full (10 sweeps, 20,000 Sobol points, 20 starts) and `default`, in the state of a run under way: the
 chain is warm, as it is in every round after the first. One BLAS thread, as always.
@@ -32,7 +32,9 @@ from rich.console import Console
 from rich.progress import track
 
 from cylbo.bench.functions import problem
+from cylbo.bench.methods import botorch, optuna
 from cylbo.optimizer import Optimizer
+from cylbo.outputs import standardized
 
 Array = NDArray[np.float64]
 
@@ -65,42 +67,32 @@ def seconds_of_cylbo(method: str, x: Array, y: Array, seed: int) -> float:
 
 
 def seconds_of_botorch(x: Array, y: Array, seed: int) -> float:
-    """Fit the default model and maximise LogEI once."""
+    """Fit the default model and maximise LogEI once, with the lab's pieces."""
     import torch
-    from botorch.acquisition.analytic import LogExpectedImprovement
-    from botorch.fit import fit_gpytorch_mll
-    from botorch.models import SingleTaskGP
-    from botorch.optim.optimize import optimize_acqf
-    from gpytorch.mlls import ExactMarginalLogLikelihood
 
     torch.manual_seed(seed)
-    train_x = torch.from_numpy((x + 1) / 2)
-    train_y = torch.from_numpy(-(y - y.mean()) / y.std())[:, None]
-    corners = torch.stack([torch.zeros(x.shape[1]), torch.ones(x.shape[1])]).double()
+    train_x, train_y = torch.from_numpy((x + 1) / 2), torch.from_numpy(-standardized(y))[:, None]
     began = time.perf_counter()
-    model = SingleTaskGP(train_x, train_y)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    acquisition = LogExpectedImprovement(model, train_y.max())
-    optimize_acqf(acquisition, bounds=corners, q=1, num_restarts=10, raw_samples=512)
+    model = botorch.gaussian_process(train_x, train_y, None)
+    botorch.maximizer(botorch.log_ei(model, train_y), x.shape[1])
     return time.perf_counter() - began
 
 
 def seconds_of_optuna(x: Array, y: Array, seed: int) -> float:
-    """One ask of GPSampler, after another that leaves its kernel parameters warm."""
-    import optuna
+    """One ask of the lab's GPSampler, after another that leaves its kernel parameters warm."""
+    from optuna import create_study, create_trial
+    from optuna.distributions import BaseDistribution, FloatDistribution
 
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    interval = optuna.distributions.FloatDistribution(-1.0, 1.0)
-    box: dict[str, optuna.distributions.BaseDistribution] = {f"x{i}": interval for i in range(x.shape[1])}
-    study = optuna.create_study(sampler=optuna.samplers.GPSampler(seed=seed, deterministic_objective=True))
-    for point, value in zip(x[:-1], y[:-1], strict=True):
-        params = dict(zip(box, point.tolist(), strict=True))
-        study.add_trial(optuna.create_trial(params=params, distributions=box, value=float(value)))
-    first = study.ask(box)
-    study.tell(first, float(y[-1]))
-    began = time.perf_counter()
-    study.ask(box)
-    return time.perf_counter() - began
+    box: dict[str, BaseDistribution] = {f"x{i}": FloatDistribution(-1.0, 1.0) for i in range(x.shape[1])}
+    with optuna.silence():
+        study = create_study(sampler=optuna.gaussian_process(seed))
+        for point, value in zip(x[:-1], y[:-1], strict=True):
+            params = dict(zip(box, point.tolist(), strict=True))
+            study.add_trial(create_trial(params=params, distributions=box, value=float(value)))
+        study.tell(study.ask(box), float(y[-1]))
+        began = time.perf_counter()
+        study.ask(box)
+        return time.perf_counter() - began
 
 
 def growth() -> None:

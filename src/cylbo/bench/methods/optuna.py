@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "gaussian_process", "search", "silence", "tpe"]
 
 # Optuna's Gaussian process standardises what it is told, which needs finite squares; no problem of ours comes near
 LARGEST_VALUE = 1e100
@@ -27,7 +27,7 @@ def search(objective: Objective, seed: int, *, sampler: "Callable[[int], BaseSam
 
     interval = optuna.distributions.FloatDistribution(-1.0, 1.0)
     coordinates: dict[str, BaseDistribution] = {f"x{i}": interval for i in range(objective.dim)}
-    with _silence():
+    with silence():
         study = optuna.create_study(sampler=sampler(seed))
         study.enqueue_trial(dict.fromkeys(coordinates, 0.0))
         while objective.left:
@@ -54,7 +54,7 @@ def tpe(seed: int) -> "BaseSampler":
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """No messages of Optuna, which tells of every study."""
     import optuna
 
