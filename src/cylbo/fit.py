@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 
 from cylbo.geometry import Array
 from cylbo.hyper import Hyperparameters
+from cylbo.kernel import SQRT5, Matern
 from cylbo.outputs import compressed, gaps
 
 __all__ = ["Beliefs", "Evidence", "Fitted", "fit"]
@@ -63,9 +64,7 @@ class Evidence:
         n, d = x.shape
         self.gaps = gaps(y)
         self._below = np.flatnonzero(np.tri(n, k=-1, dtype=bool).T)  # in LAPACK's column order
-        r2 = (x * x).sum(-1)
-        squared = np.maximum(r2[:, None] + r2 - 2.0 * (x @ x.T), 0.0)
-        self._scaled_distance = np.sqrt(5.0 * squared.ravel()[self._below])
+        self._scaled_distance = SQRT5 * Matern(np.sqrt(d)).relate(x, x).t.ravel()[self._below]
         shift = np.array([0.5 * np.log(d), 0.0, 0.0])  # lengthscales are measured in sqrt(d)
         priors = np.array([beliefs.log_lengthscale, beliefs.log_nugget, beliefs.log_compression])
         ranges = [beliefs.log_lengthscale_range, beliefs.log_nugget_range, beliefs.log_compression_range]
@@ -95,6 +94,7 @@ class Evidence:
     def factorised(self, theta: Array, t: Array) -> "_Factorised | None":  # (3,), (n,)
         """R's factor, and what follows from it in closed form; None if R is not positive definite."""
         n = len(t)
+        # `kernel.matern52` and its slope, here from one exponential: this is where a fit spends its time
         z = self._scaled_distance * np.exp(-theta[0])  # sqrt(5) times distance / l
         decay = np.exp(-z)
         z2_third = z * z / 3.0
