@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from cylbo.bench.methods import additive, sobol
+from cylbo.bench.methods import additive
 from cylbo.bench.methods.additive import AdditiveGP, best_decomposition, fitted_theta, log_likelihood, lower_bound
-from cylbo.bench.objective import Objective
+from lab import best, off_center
 
 NOISE = additive.NOISE_SD**2
 GROUPS = ((0, 3), (1,), (2, 4))
@@ -146,46 +146,6 @@ def test_the_present_groups_stay_when_no_rival_is_better():
     assert all(best_decomposition(x, y, truth, theta, 2, rng, tries=1)[0] == truth for _ in range(4))
 
 
-def off_center(x):
-    """A bowl of pairs, its minimum 0 away from the centre and the faces."""
-    u = x - np.tile([0.7, -0.5], len(x) // 2)
-    return float((u**2).sum() + (u[::2] * u[1::2]).sum())
-
-
-def best(methods, name, function, dim, budget, seed=0):
-    objective = Objective(function, dim, budget)
-    next(m for m in methods if m.name == name).spend(objective, seed)
-    assert len(objective.values) == budget
-    points = np.array(objective.points)
-    assert (points[0] == 0).all()
-    assert (np.abs(points) <= 1).all()
-    return min(objective.values), points
-
-
-@pytest.mark.parametrize("name", ["additive-1", "additive-2"])
-def test_it_beats_sobol_away_from_the_centre(name):
-    found, _ = best(additive.METHODS, name, off_center, 10, 40)
-    reference, _ = best(sobol.METHODS, "sobol", off_center, 10, 40)
-    assert found < 0.7 * reference
-
-
-def test_the_same_seed_gives_the_same_points():
-    _, first = best(additive.METHODS, "additive-2", off_center, 4, 18, seed=6)
-    _, again = best(additive.METHODS, "additive-2", off_center, 4, 18, seed=6)
-    _, other = best(additive.METHODS, "additive-2", off_center, 4, 18, seed=7)
-    np.testing.assert_array_equal(first, again)
-    assert (first[1:] != other[1:]).any()
-
-
-@pytest.mark.parametrize(
-    "function",
-    [lambda _: 3.0, lambda x: 1e300 * np.sign(x[0]), lambda x: 1e-300 * x[0], lambda x: float(x[0] > 0.5)],
-    ids=["constant", "huge", "tiny", "steps"],
-)
-def test_odd_values_do_no_harm(function):
-    best(additive.METHODS, "additive-4", function, 6, 16)
-
-
 def test_a_bandwidth_that_leaves_nothing_to_learn_is_shrunk(monkeypatch):
     caps = []
 
@@ -194,10 +154,10 @@ def test_a_bandwidth_that_leaves_nothing_to_learn_is_shrunk(monkeypatch):
         return fitted_theta(*args, widest=widest, **kwargs)
 
     monkeypatch.setattr(additive, "fitted_theta", spy)
-    best(additive.METHODS, "additive-1", lambda x: x[0], 1, 30)  # a line in one dimension is soon known
+    best("additive-1", lambda x: x[0], 1, 30)  # a line in one dimension is soon known
     assert caps[0] == additive.BANDWIDTHS[1]
     assert caps[-1] < caps[0]
 
 
 def test_groups_larger_than_the_space_are_one_group():
-    best(additive.METHODS, "additive-10", off_center, 4, 13)
+    best("additive-10", off_center, 4, 13)

@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import norm
 
-from cylbo.bench.methods import elastic, sobol
+from cylbo.bench.methods import elastic
 from cylbo.bench.methods.additive import NOISE_SD, AdditiveGP
 from cylbo.bench.methods.elastic import Improvement, climbed, elastic_search, first_lively, ladder
-from cylbo.bench.objective import Objective
+from lab import best
 
 
 def rungs(scales, d=20, n=15, seed=0):
@@ -91,46 +91,7 @@ def test_the_ladder_begins_at_the_true_scale_and_reaches_the_longest(true, longe
     assert len(scales) == 1 or scales[-2] < longest
 
 
-def off_center(x):
-    """A bowl, its minimum 0 away from the centre and the faces."""
-    u = x - np.tile([0.7, -0.5], len(x) // 2)
-    return float((u**2).sum() + (u[::2] * u[1::2]).sum())
-
-
-def best(methods, function, dim, budget, seed=0):
-    objective = Objective(function, dim, budget)
-    methods[0].spend(objective, seed)
-    assert len(objective.values) == budget
-    points = np.array(objective.points)
-    assert (points[0] == 0).all()
-    assert (np.abs(points) <= 1).all()
-    return min(objective.values), points
-
-
-def test_it_beats_sobol_away_from_the_centre():
-    found, _ = best(elastic.METHODS, off_center, 10, 40)
-    reference, _ = best(sobol.METHODS, off_center, 10, 40)
-    assert found < 0.3 * reference
-
-
-def test_the_same_seed_gives_the_same_points():
-    _, first = best(elastic.METHODS, off_center, 4, 12, seed=6)
-    _, again = best(elastic.METHODS, off_center, 4, 12, seed=6)
-    _, other = best(elastic.METHODS, off_center, 4, 12, seed=7)
-    np.testing.assert_array_equal(first, again)
-    assert (first[1:] != other[1:]).any()
-
-
-@pytest.mark.parametrize(
-    "function",
-    [lambda _: 3.0, lambda x: 1e300 * np.sign(x[0]), lambda x: 1e-300 * x[0], lambda x: float(x[0] > 0.5)],
-    ids=["constant", "huge", "tiny", "steps"],
-)
-def test_odd_values_do_no_harm(function):
-    best(elastic.METHODS, function, 4, 14)
-
-
 def test_nothing_is_asked_twice():
     # The improvement has its maximum at the best corner, again and again
-    _, points = best(elastic.METHODS, lambda x: float(x[0]), 1, 20)
+    _, points = best("elastic", lambda x: float(x[0]), 1, 20)
     assert len(np.unique(points)) == 20
