@@ -16,8 +16,10 @@ from cylbo.bench.suites import SUITES, Suite
 pytest.importorskip("matplotlib")
 
 BUDGET = 200
-TABLE1 = Suite("table1", "Table 1", "Some runs.", ("branin", "levy"), {20: BUDGET}, ("paper", "sobol"))
-SHIFTED = Suite("shifted", "Shifted", "Other runs.", ("levy-shifted",), {20: BUDGET}, ("paper", "sobol"))
+TABLE1 = Suite("table1", "Table 1", "Some runs.", ("branin", "levy"), {20: BUDGET}, ("paper", "sobol"), open=True)
+SHIFTED = Suite(
+    "shifted", "Shifted", "Other runs.", ("levy-shifted",), {20: BUDGET}, ("paper", "sobol"), open=True, regret=True
+)
 ENVIRONMENT = {
     "versions": {"numpy": "2.0|1", "cylbo": "1.0"},
     "cores": 8,
@@ -167,7 +169,7 @@ def test_rosenbrock_has_own_units_in_every_dimension_and_not_among_regrets(tmp_p
     assert text.count("### Rosenbrock in its own units") == 2
     # 1 / (50000 / (8181 (d - 1)))
     assert [row(text, "BOCK", nth)[-1] for nth in (1, 5)] == ["**3.11 ± 0.00**", "**8.02 ± 0.00**"]
-    assert "own units" not in page(tmp_path, runs, replace(suite, name="shifted"))
+    assert "own units" not in page(tmp_path, runs, replace(suite, regret=True))
     assert "own units" not in page(tmp_path, complete())
 
 

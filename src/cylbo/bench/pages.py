@@ -16,7 +16,6 @@ from cylbo.bench.suites import Suite
 from cylbo.geometry import Array
 
 __all__ = [
-    "REGRET_SUITES",
     "Cell",
     "Minimum",
     "Page",
@@ -30,8 +29,6 @@ __all__ = [
 ]
 
 Minimum = Callable[[str, int, int], float | None]  # problem, dimension, seed -> the minimum if it is known
-
-REGRET_SUITES = frozenset({"shifted", "bbob"})  # every seed is another instance: values are not comparable
 
 
 class Cell(NamedTuple):
@@ -54,21 +51,15 @@ class Page:
     runs: tuple[Run, ...]  # all, also failed ones
     unknown: tuple[str, ...]  # problems of a regret suite without a known minimum
 
-    @property
-    def regret(self) -> bool:
-        """Whether losses are regrets."""
-        return self.suite.name in REGRET_SUITES
-
 
 def page_of(suite: Suite, dim: int, runs: Sequence[Run], minimum: Minimum) -> Page:
     """Group the runs of one dimension."""
-    regret = suite.name in REGRET_SUITES
     grouped: dict[tuple[str, str], list[tuple[Run, float]]] = {}
     unknown = set()
     for run in runs:
         if run.status == "failed" or np.isnan(run.best):
             continue
-        lowest = minimum(run.key.problem, dim, run.key.seed) if regret else 0.0
+        lowest = minimum(run.key.problem, dim, run.key.seed) if suite.regret else 0.0
         if lowest is None:
             unknown.add(run.key.problem)
         else:

@@ -36,8 +36,6 @@ from cylbo.bench.suites import Suite
 
 __all__ = ["known_minimum", "write_report"]
 
-OPEN_SUITES = frozenset({"table1", "shifted", "bbob"})  # these show every method that was run, not only their own
-
 CONVERGENCE = (
     "Best so far: median over seeds; the band holds the middle half of them (with many methods only ours have one). "
     "A run stopped early keeps its best to the end."
@@ -87,11 +85,7 @@ def known_minimum(problem: str, dim: int, seed: int) -> float | None:
 
 def _belongs(run: Run, suite: Suite) -> bool:
     problem, dim, budget, method, _ = run.key
-    return (
-        problem in suite.problems
-        and suite.budgets.get(dim) == budget
-        and (method in suite.methods or suite.name in OPEN_SUITES)
-    )
+    return problem in suite.problems and suite.budgets.get(dim) == budget and (suite.open or method in suite.methods)
 
 
 def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minimum) -> list[Path]:

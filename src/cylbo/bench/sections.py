@@ -11,7 +11,7 @@ import numpy as np
 from cylbo.bench.figures import label
 from cylbo.bench.functions import ROSENBROCK_SCALE
 from cylbo.bench.markdown import NOTHING, escaped, listed, mean_and_sd, regret_text, seconds_text, span, table
-from cylbo.bench.pages import REGRET_SUITES, Cell, Page, late_seconds, total_seconds
+from cylbo.bench.pages import Cell, Page, late_seconds, total_seconds
 from cylbo.bench.published import Published, counterpart, published
 from cylbo.bench.statistics import ALPHA, Comparison, compare
 from cylbo.bench.suites import Suite
@@ -36,7 +36,7 @@ ROSENBROCK = "rosenbrock"  # in the authors' scaling
 
 def how_to_read(suite: Suite) -> str:
     """What the tables of the page hold."""
-    if suite.name in REGRET_SUITES:
+    if suite.regret:
         what = (
             "Every seed is another instance of a problem, so its values are not comparable: the tables show the simple "
             "regret (best value - minimum of that instance), median [lower quartile, upper quartile] over seeds; the "
@@ -153,7 +153,7 @@ def paper_section(page: Page) -> list[str]:
 def rosenbrock_section(page: Page) -> list[str]:
     """Rosenbrock without the authors' factor, the best value / (50000 / (8181 (d - 1))); empty for regrets."""
     scaled = {key: cell for key, cell in page.cells.items() if key[1] == ROSENBROCK}
-    if page.regret or not scaled:
+    if page.suite.regret or not scaled:
         return []
     scale = ROSENBROCK_SCALE / (page.dim - 1)
     plain = {key: Cell(cell.runs, cell.losses / scale) for key, cell in scaled.items()}
@@ -278,13 +278,13 @@ def _seconds_per_run(cell: Cell) -> str:
 
 def _center(page: Page, losses: Array) -> float:
     """What the tables compare: the median of regrets, the mean of values."""
-    return float(np.median(losses) if page.regret else np.mean(losses))
+    return float(np.median(losses) if page.suite.regret else np.mean(losses))
 
 
 def _loss(page: Page, cell: Cell | None, best: float | None) -> str:
     if cell is None:
         return NOTHING
-    if page.regret:
+    if page.suite.regret:
         low, middle, high = np.quantile(cell.losses, (0.25, 0.5, 0.75))
         text = f"{regret_text(middle)} [{regret_text(low)}, {regret_text(high)}]"
     else:

@@ -19,6 +19,8 @@ class Suite:
     budgets: Mapping[int, int] = field(hash=False)  # dimension -> evaluations
     methods: tuple[str, ...]
     seeds: int = 5
+    open: bool = False  # its page shows every method that was run, not only its own
+    regret: bool = False  # every seed is another instance: values are not comparable, their distance to the minimum is
     timing: bool = False  # its page is about seconds alone: against what was reached, or against the dimension
 
     def keys(
@@ -67,6 +69,7 @@ SUITES: dict[str, Suite] = {
             PAPER_FUNCTIONS,
             PAPER_BUDGETS,
             ("default", *PAPER_ROWS, *TODAY),
+            open=True,
         ),
         Suite(
             "table2",
@@ -117,6 +120,8 @@ SUITES: dict[str, Suite] = {
             ),
             {20: 200, 100: 600},
             (*OURS, "botorch", "turbo", "spherical", "cma", "optuna-gp", "optuna-tpe", "tpe", "smac", "sobol"),
+            open=True,
+            regret=True,
         ),
         Suite(
             "bbob",
@@ -125,6 +130,8 @@ SUITES: dict[str, Suite] = {
             tuple(f"bbob-largescale-f{k}" for k in range(1, 25)),
             {40: 400},
             (*OURS, "botorch", "turbo", "cma", "optuna-gp", "sobol"),
+            open=True,
+            regret=True,
         ),
         Suite(
             "smoke",
