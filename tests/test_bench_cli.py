@@ -104,3 +104,11 @@ def test_merge_refuses_a_missing_file_and_keeps_the_first_as_it_was(bench, tmp_p
     before = (tmp_path / "a.db").read_bytes()
     assert bench("merge", tmp_path / "a.db", tmp_path / "none.db").exit_code == 2
     assert (tmp_path / "a.db").read_bytes() == before
+
+
+def test_a_package_with_an_extra_is_told_once_in_full_and_ready_for_the_shell(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("jax", "numpyro") else object())
+    cure = "pip install 'botorch[fully_bayesian]'"
+    outcome = bench("run", "smoke", "--methods", "saasbo", "--out", tmp_path / "r.db")
+    assert f"skipped saasbo: {cure}\n" in outcome.output
+    assert cure in bench("list").output

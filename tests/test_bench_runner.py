@@ -104,7 +104,7 @@ def test_a_failed_run_is_made_again_only_when_asked(store):
 def test_a_method_without_its_package_is_skipped_and_the_package_named(store, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "cma" else object())
     todo = plan([SOBOL, SOBOL._replace(method="cma")], store, time_limit=10.0)
-    assert todo.skipped == {"cma": ("cma",)}
+    assert todo.skipped == {"cma": "pip install cma"}
     assert todo.missing == [SOBOL]
 
 

@@ -3,20 +3,19 @@
 import datetime
 import os
 import signal
-import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from typer.core import TyperCommand
 
 from cylbo.bench import functions
-from cylbo.bench.methods import METHODS
+from cylbo.bench.methods import METHODS, method
 from cylbo.bench.runner import make_runs, plan
 from cylbo.bench.store import Key, Run, Store, StoreError
 from cylbo.bench.suites import SUITES, suite
@@ -51,12 +50,6 @@ class _SpacedLists(TyperCommand):
         return super().parse_args(ctx, spelled)
 
 
-def _known(name: str, kind: str, known: Iterable[str], hint: str) -> None:
-    known = list(known)
-    if name not in known:
-        raise typer.BadParameter(f"there is no {kind} {name!r}; known: {', '.join(known)}.", param_hint=hint)
-
-
 @app.command("list")
 def list_() -> None:
     """Name all suites, functions and methods, and the packages that are missing."""
@@ -65,7 +58,7 @@ def list_() -> None:
         suites.add_row(s.name, ", ".join(map(str, s.budgets)), str(len(s.methods)), s.description)
     methods = Table("method", "label", "source", "missing packages", title="Methods", title_justify="left")
     for m in METHODS.values():
-        methods.add_row(m.name, m.label, m.source, f"pip install {' '.join(m.missing)}" if m.missing else "")
+        methods.add_row(m.name, m.label, m.source, escape(m.cure))
     console.print(suites)
     console.print(methods)
     console.print("Functions: " + ", ".join(functions.PROBLEMS))
@@ -86,25 +79,20 @@ def run(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
 ) -> None:
     """Make the runs of a suite that the file does not hold yet. Stop it whenever you like; the same command goes on."""
-    _known(suite_name, "suite", SUITES, "SUITE")
-    for name in methods or ():
-        _known(name, "method", METHODS, "--methods")
-    for name in functions_ or ():
-        _known(name, "function", functions.PROBLEMS, "--functions")
     try:
         keys = suite(suite_name).keys(problems=functions_, methods=methods, dims=dims, seeds=seeds, budget=budget)
-        for name, dim in dict.fromkeys((key.problem, key.dim) for key in keys):
-            functions.check_dimension(name, dim)
+        for key in keys:
+            method(key.method)
+            functions.check_dimension(key.problem, key.dim)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--dims") from error
+        raise typer.BadParameter(str(error)) from error
     with _open(out) as store:
         todo = plan(keys, store, time_limit=time_limit, retry_failed=retry_failed)
-        for name, packages in todo.skipped.items():
-            console.print(f"[yellow]skipped[/] {name}: pip install {' '.join(packages)}")
+        for name, cure in todo.skipped.items():
+            console.print(f"[yellow]skipped[/] {name}: {escape(cure)}")
         console.print(f"{len(todo.missing)} runs to make, {todo.finished} are in {out} already.", soft_wrap=True)
         # A shell that starts us in the background has Ctrl-C ignored; `kill -INT` is to work there too
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with _Bar(len(todo.missing), jobs) as bar:
                 make_runs(
@@ -146,7 +134,7 @@ def report(
 
     with _open(results, create=False) as store:
         runs = store.runs()
-    skipped = {m.name: f"pip install {' '.join(m.missing)}" for m in METHODS.values() if m.missing}
+    skipped = {m.name: m.cure for m in METHODS.values() if m.missing}
     try:
         paths = write_report(runs, out, SUITES.values(), skipped)
     except ValueError as error:

@@ -29,7 +29,7 @@ class Plan(NamedTuple):
 
     missing: list[Key]  # runs to make
     finished: int  # runs that the store holds already
-    skipped: dict[str, tuple[str, ...]]  # method -> pip names of the packages it lacks
+    skipped: dict[str, str]  # method -> the command that installs what it lacks
 
 
 def plan(keys: Iterable[Key], store: Store, *, time_limit: float, retry_failed: bool = False) -> Plan:
@@ -45,8 +45,7 @@ def plan(keys: Iterable[Key], store: Store, *, time_limit: float, retry_failed: 
         or (run.status == "failed" and not retry_failed)
     }
     keys = list(keys)
-    absent = {name: METHODS[name].missing for name in dict.fromkeys(key.method for key in keys)}
-    skipped = {name: packages for name, packages in absent.items() if packages}
+    skipped = {key.method: METHODS[key.method].cure for key in keys if METHODS[key.method].missing}
     able = [key for key in keys if key.method not in skipped]
     missing = [key for key in able if key not in made]
     return Plan(missing, len(able) - len(missing), skipped)

@@ -25,13 +25,12 @@ from cylbo.bench.store import Key
 __all__ = ["environment", "main"]
 
 ALWAYS_NAMED = ("cylbo", "numpy", "scipy")
-RELATED = {"botorch": ("gpytorch",), "optuna": ("torch",)}  # versions that matter beside a method's own package
 
 
 def environment(used: Method) -> dict[str, Any]:
     """Versions and machine, as kept with every run."""
-    packages = [pip for _, pip in used.packages]
-    names = dict.fromkeys([*ALWAYS_NAMED, *packages, *(more for pip in packages for more in RELATED.get(pip, ()))])
+    packages = (pip.partition("[")[0] for _, pip in used.packages)  # without extras
+    names = dict.fromkeys([*ALWAYS_NAMED, *packages])
     return {
         "versions": {name: _version(name) for name in names},
         "python": platform.python_version(),
@@ -43,7 +42,7 @@ def environment(used: Method) -> dict[str, Any]:
 
 def _version(name: str) -> str:
     try:
-        return importlib.metadata.version(name.partition("[")[0])  # without its extras
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:  # ourselves, run from a source tree
         return cylbo.__version__ if name == "cylbo" else "unknown"
 

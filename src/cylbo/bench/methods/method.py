@@ -1,6 +1,7 @@
 """What the lab knows of a method: its name, what it needs, how to run it."""
 
 import importlib.util
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,7 +27,13 @@ class Method:
     @property
     def missing(self) -> tuple[str, ...]:
         """The pip names of the packages that are not installed."""
-        return tuple(pip for module, pip in self.packages if importlib.util.find_spec(module) is None)
+        absent = (pip for module, pip in self.packages if importlib.util.find_spec(module) is None)
+        return tuple(dict.fromkeys(absent))  # several modules may come with one package
+
+    @property
+    def cure(self) -> str:
+        """The command that installs what is missing; empty if nothing is."""
+        return f"pip install {shlex.join(self.missing)}" if self.missing else ""
 
     def spend(self, objective: Objective, seed: int) -> None:
         """Search until the budget is used up."""
