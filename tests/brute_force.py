@@ -55,7 +55,7 @@ class Model:
 
     def posterior(self, points, y, query):
         """Mean and variance of the noise-free function at the query."""
-        prior = self.amplitude * (1.0 + self.stabilizer)
+        prior = self.covariance(query, query) + self.stabilizer * self.amplitude
         if not points:
             return self.mean, prior
         k = self.cross([query], points)[0]
@@ -72,6 +72,34 @@ class Matern(Model):
 
     def covariance(self, first, second):
         return self.amplitude * self.matern(math.dist(first[1], second[1]))
+
+
+@dataclass(frozen=True)
+class Blended(Model):
+    """A Matern-5/2 on stretched coordinates, and a function of each coordinate alone; a point is the pair (None, x)."""
+
+    stretch: tuple = ()
+    share: float = 0.0
+    effect_lengthscale: float = 1.0
+    middle: tuple | None = None  # of the box that the effects live on; None: 0
+
+    def covariance(self, first, second):
+        pairs = list(zip(first[1], second[1], strict=True))
+        distance = math.hypot(*(w * (u - v) for w, (u, v) in zip(self.stretch, pairs, strict=True)))
+        middle = self.middle or (0.0,) * len(pairs)
+        of_each = (self.effect(u - c, v - c) for c, (u, v) in zip(middle, pairs, strict=True))
+        effects = math.fsum(of_each) / len(pairs) if self.share else 0.0
+        return self.amplitude * ((1.0 - self.share) * self.matern(distance) + self.share * effects)
+
+    def effect(self, u, v):
+        """Twelve cosines on [-1.1, 1.1], of mean square 1 there, weighted as a Matern-5/2 has its frequencies; beyond,
+        nothing changes any more.
+        """
+        u, v = (min(max(w, -1.1), 1.1) for w in (u, v))
+        speeds = [j * math.pi / 2.2 for j in range(1, 13)]
+        density = [(5.0 / self.effect_lengthscale**2 + speed**2) ** -3 for speed in speeds]
+        products = [2.0 * math.cos(speed * (u + 1.1)) * math.cos(speed * (v + 1.1)) for speed in speeds]
+        return math.fsum(map(operator.mul, density, products)) / math.fsum(density)
 
 
 def split(x):

@@ -10,6 +10,7 @@ import cylbo
 from cylbo import maximize, outputs
 from cylbo.acquisition import expected_improvement, log_expected_improvement
 from cylbo.config import resolve_method
+from cylbo.fit import Form
 from cylbo.kernel import Cylindrical, Matern
 from cylbo.learn import fitted, sampled
 
@@ -64,9 +65,11 @@ def test_cylinder_keeps_the_papers_kernel_and_amount_of_sampling():
     assert (cylinder.n_leaders, cylinder.starts_per_group) == (1, None)
 
 
-def test_default_is_a_fitted_isotropic_process():
+def test_default_is_a_fitted_process_of_one_of_three_forms():
     default = cylbo.DEFAULT
     assert (default.kernel, default.learn, default.warped) == (Matern, fitted, False)
+    # The simplest first, which is taken where there is nothing to choose by
+    assert default.forms == (Form(), Form(stretched=True), Form(stretched=True, effects=True))
     assert default.acquisition is log_expected_improvement
     assert default.spray is maximize.sparse_spray
     assert default.climb is maximize.climb_quasi_newton
@@ -101,6 +104,7 @@ def test_a_config_is_frozen():
         "n_starts",
         "max_steps",
         "n_leaders",
+        "fit_points",
         "fit_steps",
         "warm_steps",
         "screening_samples",
@@ -119,10 +123,22 @@ def test_the_screening_share_is_a_positive_fraction(value):
         dataclasses.replace(cylbo.PAPER, screening_share=value)
 
 
+@pytest.mark.parametrize("name", ["refit_growth", "warm_growth"])
 @pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
-def test_the_growth_between_fits_is_a_finite_positive_number(value):
-    with pytest.raises(ValueError, match="refit_growth > 0"):
-        dataclasses.replace(cylbo.DEFAULT, refit_growth=value)
+def test_the_growth_between_fits_is_a_finite_positive_number(value, name):
+    with pytest.raises(ValueError, match=f"{name} > 0"):
+        dataclasses.replace(cylbo.DEFAULT, **{name: value})
+
+
+@pytest.mark.parametrize("value", [-0.1, math.nan, math.inf])
+def test_the_ambition_is_a_finite_nonnegative_number(value):
+    with pytest.raises(ValueError, match="ambition >= 0"):
+        dataclasses.replace(cylbo.DEFAULT, ambition=value)
+
+
+def test_a_method_has_at_least_one_form():
+    with pytest.raises(ValueError, match="at least one of `forms`"):
+        dataclasses.replace(cylbo.DEFAULT, forms=())
 
 
 @pytest.mark.parametrize("value", [-1e-6, math.nan, math.inf])

@@ -143,6 +143,26 @@ def test_pullback_of_mean_and_variance_matches_finite_differences(d):
     assert (np.abs(gp.posterior(queries).pullback(np.ones((3, 5)), np.zeros((3, 5)))[1]) > 1e-6).any()
 
 
+@pytest.mark.parametrize("d", [1, 3])
+def test_correlations_and_their_pullback_are_those_of_the_double_loop(d):
+    rng, x, y, queries = problem(40 + d, 6, 4, d)
+    models = isotropic(rng, 3, d)
+    kernel = Matern(math.sqrt(d))
+    gp = GP(Data.of(x, y, kernel), kernel, brute_force.hyperparameters(models), stabilizer=1e-6)
+    toward, step = gp.toward(queries), 1e-5
+
+    def correlations(query):
+        return np.array([[m.covariance((None, query), (None, p)) / m.amplitude for p in x] for m in models])
+
+    np.testing.assert_allclose(toward.k, np.stack([correlations(q) for q in queries], 1), rtol=0.0, atol=1e-12)
+    assert toward.variance.tolist() == [[1.0] * 4] * 3
+    k_bar = rng.standard_normal((3, 4, 6))
+    slopes = [[correlations(q + e) - correlations(q - e) for e in step * np.eye(d)] for q in queries]  # (m, d, s, n)
+    expected = np.einsum("smn,mdsn->md", k_bar, slopes) / (2.0 * step)
+    found = toward.pullback(k_bar, rng.standard_normal((3, 4)))  # the variance is the same everywhere
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
 def test_pullback_of_a_subset_is_that_of_its_samples():
     rng, x, y, queries = problem(6, 6, 4, 2)
     kernel = Matern(math.sqrt(2))

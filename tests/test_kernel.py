@@ -21,6 +21,7 @@ from cylbo.kernel import (
     kumaraswamy_slope,
     matern52,
     matern52_slope,
+    squared_distances,
 )
 
 
@@ -41,6 +42,26 @@ def ball_points(rng, n, d, radius):
 
 def gram(kernel, x, models):
     return correlation(kernel, kernel.relate(x, x), brute_force.hyperparameters(models))
+
+
+@pytest.mark.parametrize("d", [1, 2, 20, 500])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_squared_distances_are_those_of_the_double_loop(d, scale):
+    rng = np.random.default_rng(d)
+    x1, x2 = scale * rng.uniform(-1.0, 1.0, (6, d)), scale * rng.uniform(-1.0, 1.0, (4, d))
+    x2[1] = x1[3]
+    for first, second in ((x1, x2), (x2, x1), (x1, x1), (x1, x1.copy())):
+        expected = [[math.dist(p, q) ** 2 for q in second] for p in first]
+        np.testing.assert_allclose(squared_distances(first, second), expected, rtol=1e-12, atol=1e-13 * d * scale**2)
+
+
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 30))
+def test_squared_distances_of_nearly_equal_points_are_not_negative(seed, d):
+    # catches: the root of what rounding has made less than zero
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, (1, d)) + 1e-9 * rng.standard_normal((6, d))
+    assert (squared_distances(x, x) >= 0.0).all()
+    assert (squared_distances(x, x.copy()) >= 0.0).all()
 
 
 @pytest.mark.parametrize("degree", range(1, 10))

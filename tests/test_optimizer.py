@@ -15,7 +15,7 @@ import torch
 
 import cylbo
 
-QUICK = {"n_sobol": 128, "sweeps": 2, "first_sweeps": 3, "max_steps": 6}
+QUICK = {"n_sobol": 128, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 5, "warm_steps": 2}
 CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK)
 METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
 BOX = [(-1.0, 2.0), (10.0, 30.0), (-5.0, -4.0)]
@@ -40,8 +40,9 @@ def played(opt, n, fun=bowl):
 
 
 def numbers(learned):
-    """What a chain or a fit hands on: theta first, and whatever else is an array."""
-    return [part for part in vars(learned).values() if isinstance(part, np.ndarray)]
+    """What a chain or the fits of all forms hand on, entry by entry."""
+    parts = [*vars(learned).values(), *getattr(learned, "thetas", {}).values()]
+    return [part.tobytes() if isinstance(part, np.ndarray) else repr(part) for part in parts]
 
 
 def state(opt):
@@ -49,7 +50,7 @@ def state(opt):
     learned = opt._state
     return (
         [(t.id, t.x.tobytes(), repr(t.value), t.status, t.origin, t.reason) for t in opt.trials],
-        None if learned is None else [part.tobytes() for part in numbers(learned)],
+        None if learned is None else numbers(learned),
         [x.tobytes() for x in opt._queue],
         None if opt.best is None else opt.best.id,
     )

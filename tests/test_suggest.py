@@ -11,13 +11,13 @@ from cylbo import learn as learn_room
 from cylbo import suggest as suggest_room
 from cylbo.acquisition import Acquired
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
-from cylbo.fit import Fitted
-from cylbo.learn import fitted, sampled
+from cylbo.fit import Form
+from cylbo.learn import Fits, fitted, sampled
 from cylbo.slice_sampler import Chain
 from cylbo.space import Space
 from cylbo.suggest import Known, suggest
 
-QUICK = {"n_sobol": 256, "sweeps": 2, "first_sweeps": 5, "max_steps": 10}
+QUICK = {"n_sobol": 256, "sweeps": 2, "first_sweeps": 5, "max_steps": 10, "fit_steps": 5, "warm_steps": 2}
 METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
 CYLINDER = METHODS["cylinder"]
 SAMPLED = {name: config for name, config in METHODS.items() if config.learn is sampled}
@@ -52,6 +52,11 @@ def seen(data):
     return np.concatenate([data.x, data.pending, data.failed])
 
 
+def thetas(state):
+    """The hyperparameters that a chain or the fits of all forms hand on, in one row."""
+    return state.theta if isinstance(state, Chain) else np.concatenate(list(state.thetas.values()))
+
+
 def is_fresh(x, data):
     return bool((np.abs(seen(data) - x) > 1e-9).any(-1).all())
 
@@ -67,8 +72,8 @@ def test_the_model_suggests_a_new_point_of_the_domain(method, center, pending, f
     assert suggestion.x.dtype == np.float64
     assert bool(DOMAIN.contains(suggestion.x[None])[0])
     assert is_fresh(suggestion.x, data)
-    assert isinstance(suggestion.state, Chain if method.learn is sampled else Fitted)
-    assert np.isfinite(suggestion.state.theta).all()
+    assert isinstance(suggestion.state, Chain if method.learn is sampled else Fits)
+    assert np.isfinite(thetas(suggestion.state)).all()
 
 
 @every_method
@@ -91,7 +96,7 @@ def test_a_round_is_a_function_of_its_arguments(method):
     before = [t.copy() for t in (data.x, data.y, data.pending, data.failed)]
     first, second = (suggest(data, None, DOMAIN, method, rng(3)) for _ in range(2))
     assert np.array_equal(first.x, second.x)
-    assert np.array_equal(first.state.theta, second.state.theta)
+    assert np.array_equal(thetas(first.state), thetas(second.state))
     assert not np.array_equal(first.x, suggest(data, None, DOMAIN, method, rng(4)).x)
     after = (data.x, data.y, data.pending, data.failed)
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
@@ -136,15 +141,17 @@ def test_a_failed_point_is_believed_to_be_no_better_than_the_middle(method):
     assert still_bad == pytest.approx(bad, abs=1e-6)
 
 
-def test_what_was_fitted_is_conditioned_on_too():
+@pytest.mark.parametrize("form", cylbo.DEFAULT.forms)
+def test_what_was_fitted_is_conditioned_on_too(form):
     # The values are those that the fit compressed, and the nugget is the one it found
     data, at = known(6), np.array([[0.5, -0.5, 0.4]])
-    method = METHODS["default"]
+    method = dataclasses.replace(METHODS["default"], forms=(form,), ambition=0.0)
     learned = fitted(data.x, data.y, DOMAIN, None, method, rng())
     plain = suggest_room._Model(data, learned, DOMAIN, method).gp
     assert np.array_equal(plain.h.noise_ratio, learned.h.noise_ratio)
     at_data = plain.posterior(data.x).mean[0]
     assert at_data.min() == pytest.approx(learned.best, abs=1e-6)  # "the lowest posterior mean at the data"
+    assert plain.kernel is learned.kernel
     opened = suggest_room._Model(dataclasses.replace(data, pending=at), learned, DOMAIN, method).gp
     assert opened.posterior(at).mean.item() == pytest.approx(plain.posterior(at).mean.item(), abs=1e-6)
     assert opened.posterior(at).variance.item() < plain.posterior(at).variance.item()
@@ -161,27 +168,31 @@ def test_the_chain_is_handed_on(method):
 
 
 def test_what_was_fitted_is_handed_on_and_now_and_then_fitted_anew(monkeypatch):
-    # Anew, that is from three more starts: below 30 evaluations, and then whenever they have grown by an eighth
+    # All forms anew, that is from three more starts: below 30 evaluations, and then whenever they have grown by an
+    # eighth; in between the one that is trusted, whenever they have grown by a thirty-second
     given = []
     fit = learn_room.fit
     monkeypatch.setattr(
-        learn_room, "fit", lambda e, starts, steps: given.append((starts, steps)) or fit(e, starts, steps)
+        learn_room, "fit", lambda e, starts, steps: given.append((e.form, starts, steps)) or fit(e, starts, steps)
     )
-    method = dataclasses.replace(cylbo.DEFAULT, fit_steps=2, warm_steps=1, refit_until=30, refit_growth=0.125)
-    data, state, anew = known(80), None, []
+    growth = {"refit_until": 30, "refit_growth": 1 / 8, "warm_growth": 1 / 32}
+    method = dataclasses.replace(cylbo.DEFAULT, fit_steps=2, warm_steps=1, n_sobol=16, n_spray=1, max_steps=1, **growth)
+    data, state, anew, warm = known(80), None, [], []
     for n in range(5, 80):
         last = state
-        before = None if last is None else last.theta.copy()
-        state = fitted(data.x[:n], data.y[:n], DOMAIN, last, method, rng()).state
-        starts, steps = given[-1]
-        if last is None:
-            assert (len(starts), steps) == (3, 2)
-            continue
-        assert np.array_equal(starts[0], before)
-        assert np.array_equal(last.theta, before)  # not modified in place
-        assert (len(starts), steps) in [(4, 2), (1, 1)]
-        anew += [n] if steps == 2 else []
-    assert anew == [*range(6, 30), 33, 38, 43, 49, 56, 63, 71]
+        before = {} if last is None else {form: theta.copy() for form, theta in last.thetas.items()}
+        given.clear()
+        part = dataclasses.replace(data, x=data.x[:n], y=data.y[:n])
+        state = suggest(part, last, DOMAIN, method, rng()).state
+        for form, starts, steps in given:
+            assert (len(starts), steps) == ((1, 1) if len(given) == 1 else (3 + (last is not None), 2))
+            assert last is None or any(np.array_equal(start, before[form]) for start in starts)
+        assert last is None or all(np.array_equal(last.thetas[form], before[form]) for form in before)  # not in place
+        assert [form for form, _, _ in given] in ([], [last and last.form], list(method.forms))
+        anew += [n] if len(given) == 3 else []
+        warm += [n] if len(given) == 1 else []
+    assert anew == [*range(5, 30), 33, 38, 43, 49, 56, 63, 71]
+    assert warm == [30, 31, 32, 35, 37, 40, 42, 45, 47, 51, 53, 55, 58, 60, 62, 65, 68, 74, 77]
 
 
 @every_sampled_method
@@ -204,19 +215,21 @@ def test_without_samples_the_last_hyperparameters_are_used(method, name, error, 
 @every_method
 def test_without_a_factor_the_point_fills_the_space(method, monkeypatch):
     monkeypatch.setattr(suggest_room, "CenteredGP", raises(NotPositiveDefiniteError))
+    monkeypatch.setattr(suggest_room, "BlendedGP", raises(NotPositiveDefiniteError))
     monkeypatch.setattr(suggest_room, "GP", raises(NotPositiveDefiniteError))
     data = known(pending=2, failed=1)
     suggestion = suggest(data, None, DOMAIN, method, rng())
     assert suggestion.rung == "space-filling"
     assert bool(DOMAIN.contains(suggestion.x[None])[0])
     assert is_fresh(suggestion.x, data)
-    assert np.isfinite(suggestion.state.theta).all()  # what was learned is not lost
+    assert np.isfinite(thetas(suggestion.state)).all()  # what was learned is not lost
 
 
 @every_sampled_method
 def test_with_neither_samples_nor_factor_the_point_fills_the_space(method, monkeypatch):
     monkeypatch.setattr(learn_room, "sample", raises(SamplingError))
     monkeypatch.setattr(suggest_room, "CenteredGP", raises(NotPositiveDefiniteError))
+    monkeypatch.setattr(suggest_room, "BlendedGP", raises(NotPositiveDefiniteError))
     monkeypatch.setattr(suggest_room, "GP", raises(NotPositiveDefiniteError))
     assert suggest(known(), None, DOMAIN, method, rng()).rung == "space-filling"
 
@@ -257,7 +270,7 @@ def test_other_errors_are_not_swallowed(name, method, monkeypatch):
         ("cylinder", "learn.sample", SamplingError, "last hyperparameters"),
         ("cylinder", "likelihood.cholesky", NotPositiveDefiniteError, "last hyperparameters"),
         ("cylinder", "suggest.CenteredGP", NotPositiveDefiniteError, "space-filling"),
-        ("default", "suggest.GP", NotPositiveDefiniteError, "space-filling"),
+        ("default", "suggest.BlendedGP", NotPositiveDefiniteError, "space-filling"),
     ],
 )
 def test_the_optimizer_survives_a_bad_round_and_says_so(method, name, error, origin, monkeypatch):
@@ -285,10 +298,31 @@ def test_every_angular_degree_from_one_to_nine_works(degree, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("cylinder", 10), ("paper", 10), ("paper-w", 8), ("paper+b", 10), ("matern", 4), ("default", 3)]
+    ("name", "size"), [("cylinder", 10), ("paper", 10), ("paper-w", 8), ("paper+b", 10), ("matern", 4)]
 )
 def test_each_variant_learns_its_own_hyperparameters(name, size):
     assert len(suggest(known(), None, DOMAIN, METHODS[name], rng()).state.theta) == size
+
+
+def test_the_default_method_learns_the_hyperparameters_of_every_form():
+    # lengthscale, noise and compression; a stretch of each coordinate; share and lengthscale of the effects
+    state = suggest(known(), None, DOMAIN, METHODS["default"], rng()).state
+    assert [len(theta) for theta in state.thetas.values()] == [3, 3 + D, 3 + D + 2]
+    assert list(state.thetas) == [Form(), Form(stretched=True), Form(stretched=True, effects=True)]
+
+
+@pytest.mark.parametrize("form", cylbo.DEFAULT.forms)
+@pytest.mark.parametrize("region", ["box", "ball"])
+def test_every_form_suggests_a_new_point_wherever_the_centre_is(form, region):
+    method = dataclasses.replace(METHODS["default"], forms=(form,))
+    space = Space([(-1, 1)] * D, center=np.array([1.0, -0.6, 0.2]), region=region)
+    data = known(8, pending=1, failed=1)
+    data = Known(*(part if part.ndim == 1 else space.to_ball(part) for part in dataclasses.astuple(data)))
+    suggestion = suggest(data, None, space.domain, method, rng())
+    assert suggestion.rung == "model"
+    assert suggestion.state.form == form
+    assert bool(space.domain.contains(suggestion.x[None])[0])
+    assert is_fresh(suggestion.x, data)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "paper"])
@@ -345,13 +379,19 @@ def test_the_fitted_model_finds_a_new_point_whatever_the_data(x, y, pending, fai
     domain = dataclasses.replace(DOMAIN, within_box=within_box)
     others = rng(9).uniform(-1, 1, (pending + failed, D))
     data = Known(x=x, y=y, pending=others[:pending], failed=others[pending:])
-    state = None
+    learned = []
+
+    def learn(*arguments):
+        learned.append(fitted(*arguments))
+        return learned[-1]
+
+    method, state = dataclasses.replace(cylbo.DEFAULT, learn=learn), None
     for seed in range(2):  # from nothing, and from what that left
         with np.errstate(all="ignore"):  # as in `Optimizer`
-            suggestion = suggest(data, state, domain, cylbo.DEFAULT, rng(seed))
+            suggestion = suggest(data, state, domain, method, rng(seed))
         assert suggestion.rung == "model"
         assert bool(domain.contains(suggestion.x[None])[0])
         assert is_fresh(suggestion.x, data)
         state = suggestion.state
-        assert np.isfinite(state.theta).all()
-        assert np.isfinite(state.t).all()
+        assert np.isfinite(thetas(state)).all()
+        assert np.isfinite([*learned[-1].y, learned[-1].best]).all()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from cylbo import maximize, outputs
 from cylbo.acquisition import Acquisition, expected_improvement, log_expected_improvement
-from cylbo.fit import Beliefs
+from cylbo.fit import Beliefs, Form
 from cylbo.hyper import Priors
 from cylbo.kernel import Cylindrical, Matern
 from cylbo.learn import Learn, fitted, sampled
@@ -44,9 +44,14 @@ class Config:
 
     # ... by fitting (not in the paper)
     beliefs: Beliefs = field(default_factory=Beliefs)
-    refit_until: int = 30  # evaluations; up to then every fit begins anew, from several starts ...
-    refit_growth: float = 0.1  # ... later whenever their number has grown by this share; else from the last fit
-    fit_steps: int = 30  # of L-BFGS-B, from each start
+    forms: tuple[Form, ...] = (Form(),)  # of the model; the one that predicts best is used
+    refit_until: int = 30  # evaluations; up to then all forms are fitted anew every time, from several starts ...
+    refit_growth: float = 0.1  # ... later whenever their number has grown by this share
+    warm_growth: float = 0.01  # between, the chosen form from its last fit, whenever they have grown by this share
+    # How far below the best value an improvement begins, as a share of its gap to the d/2-th best
+    ambition: float = 0.0
+    fit_points: int = 600  # most evaluations that hyperparameters are learned from; predictions use all
+    fit_steps: int = 30  # of L-BFGS-B, from the best of the starts
     warm_steps: int = 8
 
     # acquisition and its maximisation
@@ -81,6 +86,7 @@ class Config:
             "n_starts",
             "max_steps",
             "n_leaders",
+            "fit_points",
             "fit_steps",
             "warm_steps",
             "screening_samples",
@@ -97,8 +103,14 @@ class Config:
             )
         if not 0.0 < self.screening_share <= 1.0:
             raise ValueError(f"Config expected screening_share in (0, 1], got {self.screening_share!r}.")
-        if not (math.isfinite(self.refit_growth) and self.refit_growth > 0.0):
-            raise ValueError(f"Config expected refit_growth > 0, got {self.refit_growth!r}.")
+        if not (math.isfinite(self.ambition) and self.ambition >= 0.0):
+            raise ValueError(f"Config expected ambition >= 0, got {self.ambition!r}.")
+        if not self.forms:
+            raise ValueError("Config expected at least one of `forms`, got none.")
+        for name in ("refit_growth", "warm_growth"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"Config expected {name} > 0, got {value!r}.")
         if not (math.isfinite(self.stabilizer) and self.stabilizer >= 0.0):
             raise ValueError(f"Config expected a stabilizer >= 0, got {self.stabilizer!r}.")
 
@@ -132,6 +144,8 @@ DEFAULT = dataclasses.replace(
     kernel=Matern,
     warped=False,
     learn=fitted,
+    forms=(Form(), Form(stretched=True), Form(stretched=True, effects=True)),
+    ambition=0.05,
     stabilizer=0.0,  # the nugget that was fitted is enough
     sobol=maximize.uniform,
     n_sobol=500,
@@ -143,7 +157,7 @@ DEFAULT = dataclasses.replace(
     starts_per_group=2,
     screening_share=1.0,
     climb=maximize.climb_quasi_newton,
-    max_steps=60,
+    max_steps=100,
 )
 
 METHODS: dict[str, Config] = {

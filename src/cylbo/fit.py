@@ -1,8 +1,10 @@
-"""The most probable hyperparameters of an isotropic Matern-5/2 process on compressed values, by gradient.
+"""The most probable hyperparameters of a blended process (`blend.py`) on compressed values, by gradient.
 
     x (n, d) data          y (n,) values in the user's units      t (n,) = compressed values, see `outputs.py`
-    R (n, n) correlations + nugget                                theta (3,) = (log l, log eta, log lambda)
+    R (n, n) correlations + nugget                                z (d,) how much each coordinate is stretched
+    theta = (log l, log eta, log lambda [, logit v, log b] [, z]) the brackets as the `Form` of the model asks for
     l lengthscale in half-widths of the box    eta noise / amplitude    lambda strength of the compression
+    v share and b lengthscale of the effects of single coordinates
 
 The mean m and the amplitude A that make t most likely are known in closed form, so they are no search directions:
 
@@ -16,127 +18,266 @@ Snelson et al. 2004).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
+from scipy.special import expit
 
+from cylbo.blend import Blend, grams, spectrum
 from cylbo.geometry import Array
 from cylbo.hyper import Hyperparameters
-from cylbo.kernel import SQRT5, Matern
+from cylbo.kernel import SQRT5, squared_distances
 from cylbo.outputs import compressed, gaps
 
-__all__ = ["Beliefs", "Evidence", "Fitted", "fit"]
+__all__ = ["Beliefs", "Evidence", "Fitted", "Form", "at", "fit"]
 
+FEWEST_JUDGED = 10  # values that a model is judged by, if there are as many
+PROBE_STEPS = 8  # which of several starts leads to the best end is clear after these
 WORST = 1e25  # what a theta costs whose matrix cannot be factorised
 
 
 @dataclass(frozen=True)
+class Form:
+    """What a model may say about single coordinates."""
+
+    stretched: bool = False  # a lengthscale each, close to the common one unless the data insist
+    effects: bool = False  # a function of its own each, added to what they do together
+
+    def size(self, d: int) -> int:
+        """The number of hyperparameters in d dimensions."""
+        return 3 + 2 * self.effects + d * self.stretched
+
+
+@dataclass(frozen=True)
 class Beliefs:
-    """Normal priors of theta, as (mean, standard deviation), and the box in which it is sought."""
+    """Priors of theta, normal ones as (mean, standard deviation), and the box in which it is sought."""
 
     # Of log(l / sqrt(d)): distances grow with sqrt(d), and so must lengthscales (Hvarfner et al. 2024)
     log_lengthscale: tuple[float, float] = (0.0, 1.0)
     log_nugget: tuple[float, float] = (-9.0, 5.0)  # of noise / amplitude; most objectives are computed, not measured
     log_compression: tuple[float, float] = (-1.0, 1.5)
+    logit_share: tuple[float, float] = (-1.0, 2.0)
+    log_effect_lengthscale: tuple[float, float] = (-0.36, 0.7)  # 0.7 half-widths
+
+    # log l_k = log l + stretch_scale z_k with Student's t on z: most coordinates alike, any of them free to differ
+    stretch_scale: float = 0.3
+    stretch_freedom: float = 2.0
 
     log_lengthscale_range: tuple[float, float] = (-5.0, 7.0)  # of log(l / sqrt(d))
     log_nugget_range: tuple[float, float] = (-20.7, 0.0)  # 1e-9 is about what float64 factors of rank n can carry
     log_compression_range: tuple[float, float] = (-5.0, 3.0)
+    logit_share_range: tuple[float, float] = (-8.0, 6.0)
+    log_effect_lengthscale_range: tuple[float, float] = (-1.9, 1.6)
+    stretch_range: tuple[float, float] = (-6.0, 6.0)  # of z
+
+
+class _Correlations(NamedTuple):
+    """The parts of R, all symmetric, and what its derivatives are made from."""
+
+    matern: Array  # (n, n)
+    slope: Array  # (n, n) derivative of `matern` by half the squared distance in lengthscales
+    z: Array  # (n, d) points in lengthscales
+    effects: Array | None  # (n, n)
+    share: float
 
 
 class _Factorised(NamedTuple):
     L: Array  # (n, n) lower Cholesky factor of R
-    slope: Array  # dR / dlog l, below the diagonal
     mean: float  # m
     alpha: Array  # (n,) R^-1 (t - m)
     amplitude: float  # A
 
 
 class Evidence:
-    """theta -> minus the log of likelihood times prior, with its gradient.
+    """theta -> minus the log of likelihood times prior, with its gradient, for a model of the given form."""
 
-    Matrices are symmetric, so everything elementwise is done on the entries below the diagonal, in one long row.
-    """
-
-    def __init__(self, x: Array, y: Array, beliefs: Beliefs) -> None:
-        n, d = x.shape
-        self.gaps = gaps(y)
-        self._below = np.flatnonzero(np.tri(n, k=-1, dtype=bool).T)  # in LAPACK's column order
-        self._scaled_distance = SQRT5 * Matern(np.sqrt(d)).relate(x, x).t.ravel()[self._below]
-        shift = np.array([0.5 * np.log(d), 0.0, 0.0])  # lengthscales are measured in sqrt(d)
-        priors = np.array([beliefs.log_lengthscale, beliefs.log_nugget, beliefs.log_compression])
+    def __init__(
+        self,
+        x: Array,
+        y: Array,
+        beliefs: Beliefs,
+        form: Form,
+        *,
+        middle: Array | float = 0.0,  # (d,) of the box
+        among: NDArray[np.intp] | slice = slice(None),
+    ) -> None:
+        """Only the data `among` these are looked at; values are measured in the unit of all."""
+        self.x, self.gaps, self.beliefs, self.form, self.middle = x[among], gaps(y)[among], beliefs, form, middle
+        d = x.shape[1]
+        priors = [beliefs.log_lengthscale, beliefs.log_nugget, beliefs.log_compression]
         ranges = [beliefs.log_lengthscale_range, beliefs.log_nugget_range, beliefs.log_compression_range]
-        self.prior_mean, self.prior_sd = priors[:, 0] + shift, priors[:, 1]
+        if form.effects:
+            priors += [beliefs.logit_share, beliefs.log_effect_lengthscale]
+            ranges += [beliefs.logit_share_range, beliefs.log_effect_lengthscale_range]
+        self._n_normal = len(priors)
+        if form.stretched:
+            priors += [(0.0, 1.0)] * d
+            ranges += [beliefs.stretch_range] * d
+        shift = np.zeros(len(priors))
+        shift[0] = 0.5 * np.log(d)  # lengthscales are measured in sqrt(d)
+        self.prior_mean, self.prior_sd = np.array(priors)[:, 0] + shift, np.array(priors)[:, 1]
         self.lower, self.upper = np.array(ranges).T + shift
         self.evaluations = 0
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:  # (3,) -> (), (3,)
+    @cached_property
+    def _grams(self) -> Array:  # (M, n, n)
+        return grams(self.x - self.middle)
+
+    @cached_property
+    def _pairs(self) -> Array:  # (n, n)
+        """Picks pairs, and half of the diagonal, from a matrix in LAPACK's order."""
+        n = len(self.x)
+        return np.asfortranarray(np.tri(n) - 0.5 * np.eye(n))
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:  # (p,) -> (), (p,)
         """Value and gradient; a constant where R cannot be factorised."""
         self.evaluations += 1
         n = len(self.gaps)
         t, t_slope, log_jacobian, jacobian_slope = compressed(self.gaps, theta[2])
-        at = self.factorised(theta, t)
+        kernel = self.kernel(theta)
+        effects = np.tensordot(kernel.spectrum, self._grams, 1) if kernel.spectrum is not None else None
+        parts = self._correlations(kernel, theta, effects)
+        at = self._factorised(parts, theta, t)
         if at is None:
-            return WORST, np.zeros(3)
-        L, slope, alpha, amplitude = at.L, at.slope, at.alpha, at.amplitude
-        deviation = (theta - self.prior_mean) / self.prior_sd
-        value = 0.5 * n * np.log(amplitude) + np.log(L.diagonal()).sum() - log_jacobian + 0.5 * deviation @ deviation
+            return WORST, np.zeros_like(theta)
+        alpha, amplitude = at.alpha, at.amplitude
+        value, gradient = self._minus_log_prior(theta)
+        value += 0.5 * n * np.log(amplitude) + np.log(at.L.diagonal()).sum() - log_jacobian
 
-        # The derivative of `value` by R_ij is half of (R^-1 - alpha alpha' / A)_ij
-        inverse, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-        by_lengthscale = inverse.T.ravel()[self._below] @ slope - self._pairs(alpha, slope) / amplitude
-        by_nugget = 0.5 * np.exp(theta[1]) * (float(np.trace(inverse)) - float(alpha @ alpha) / amplitude)
-        by_compression = float(alpha @ t_slope) / amplitude - jacobian_slope
-        return float(value), deviation / self.prior_sd + [by_lengthscale, by_nugget, by_compression]
+        # The derivative of `value` by a pair's R_ij = R_ji, by R_ii on the diagonal; nothing above it
+        R_bar = lapack.dpotri(at.L, lower=1, overwrite_c=1)[0]
+        R_bar = blas.dsyr(-1.0 / amplitude, alpha, a=R_bar, lower=1, overwrite_a=1)
+        R_bar *= self._pairs
+        gradient[1] += np.exp(theta[1]) * float(np.trace(R_bar))
+        gradient[2] += float(alpha @ t_slope) / amplitude - jacobian_slope
+        if parts.effects is not None:
+            share, effect_slope = parts.share, np.tensordot(spectrum(theta[4])[1], self._grams, 1)
+            gradient[3] += share * (1.0 - share) * _inner(R_bar, parts.effects.T - parts.matern.T)
+            gradient[4] += share * _inner(R_bar, effect_slope.T)
+        # By log l_k: minus the sum over pairs of weight_ij (z_ik - z_jk)^2, from one product with the points
+        R_bar *= parts.slope.T
+        z = np.column_stack([parts.z, np.ones(n)])
+        weighted = blas.dsymm(1.0 - parts.share, R_bar, z, lower=1)
+        by_coordinate = np.einsum("nd,nd->d", weighted[:, :-1] - weighted[:, -1:] * parts.z, parts.z)
+        gradient[0] += by_coordinate.sum()
+        if self.form.stretched:
+            gradient[self._n_normal :] += self.beliefs.stretch_scale * by_coordinate
+        return float(value), gradient
 
-    def factorised(self, theta: Array, t: Array) -> "_Factorised | None":  # (3,), (n,)
+    def kernel(self, theta: Array) -> Blend:  # (p,)
+        """The kernel at theta."""
+        z = theta[self._n_normal :] if self.form.stretched else np.zeros(self.x.shape[1])
+        stretch = np.exp(-self.beliefs.stretch_scale * z)
+        if not self.form.effects:
+            return Blend(stretch)
+        return Blend(stretch, float(expit(theta[3])), spectrum(theta[4])[0], self.middle)
+
+    def profile(self, theta: Array) -> "Profile":  # (p,)
+        """The process at theta with the mean and amplitude that belong to it."""
+        t = compressed(self.gaps, theta[2])[0]
+        kernel = self.kernel(theta)
+        # The product of all features is what their weighted grams are, which are for those who need many thetas
+        features = kernel.features(self.x)
+        effects = features @ features.T if kernel.spectrum is not None else None
+        at = self._factorised(self._correlations(kernel, theta, effects), theta, t) if self.gaps.any() else None
+        if at is None:
+            return Profile(t, 0.0, 1.0, t, -np.inf)
+        nugget, strength = np.exp(theta[1:3])
+        # Leaving one out needs no other factors than those of all (Sundararajan and Keerthi 2001)
+        precision = lapack.dpotri(at.L, lower=1, overwrite_c=1)[0].diagonal()
+        log_density = 0.5 * np.log(precision / at.amplitude) - 0.5 * at.alpha**2 / (precision * at.amplitude)
+        log_density = log_density - np.log1p(strength * self.gaps)  # of the values themselves
+        better = np.argsort(self.gaps, kind="stable")[: max(FEWEST_JUDGED, len(t) // 2)]
+        return Profile(t, at.mean, at.amplitude, t - nugget * at.alpha, float(log_density[better].mean()))
+
+    def _correlations(self, kernel: Blend, theta: Array, effects: Array | None) -> _Correlations:
+        z = self.x * (kernel.stretch * np.exp(-theta[0]))
+        s = squared_distances(z, z)
+        np.fill_diagonal(s, 0.0)
+        s = SQRT5 * np.sqrt(s, out=s)
+        decay = np.exp(-s)
+        # `kernel.matern52` and its slope, here from one exponential: this is where a fit spends its time
+        slope = -5.0 / 3.0 * (1.0 + s) * decay
+        matern = (s * s / 3.0 + s + 1.0) * decay
+        return _Correlations(matern, slope, z, effects, kernel.share)
+
+    def _factorised(self, parts: _Correlations, theta: Array, t: Array) -> _Factorised | None:
         """R's factor, and what follows from it in closed form; None if R is not positive definite."""
         n = len(t)
-        # `kernel.matern52` and its slope, here from one exponential: this is where a fit spends its time
-        z = self._scaled_distance * np.exp(-theta[0])  # sqrt(5) times distance / l
-        decay = np.exp(-z)
-        z2_third = z * z / 3.0
-        R = np.empty((n, n))
-        R.flat[:: n + 1] = 1.0 + np.exp(theta[1])
-        z += 1.0
-        slope = z2_third * z * decay  # -z d/dz of the line below
-        R.ravel()[self._below] = (z + z2_third) * decay  # Matern-5/2
+        if parts.effects is None:
+            R = parts.matern.copy()
+        else:
+            R = (1.0 - parts.share) * parts.matern + parts.share * parts.effects
+        R.flat[:: n + 1] += np.exp(theta[1])
         L, failed = lapack.dpotrf(R.T, lower=1, clean=0, overwrite_a=1)
         if failed or not np.isfinite(L.diagonal()).all():
             return None
         solved, _ = lapack.dpotrs(L, np.stack([t, np.ones(n)], -1), lower=1)
         mean = float(solved[:, 0].sum()) / float(solved[:, 1].sum())
         alpha = solved[:, 0] - mean * solved[:, 1]
-        return _Factorised(L, slope, mean, alpha, max(float((t - mean) @ alpha) / n, 1e-300))
+        return _Factorised(L, mean, alpha, max(float((t - mean) @ alpha) / n, 1e-300))
 
-    def _pairs(self, alpha: Array, weights: Array) -> float:
-        """The sum of alpha_i alpha_j w_ij over the pairs."""
-        W = np.zeros((len(alpha), len(alpha)))
-        W.ravel()[self._below] = weights
-        return float(alpha @ (W @ alpha))
+    def _minus_log_prior(self, theta: Array) -> tuple[float, Array]:
+        """Up to a constant, with its gradient."""
+        k, freedom = self._n_normal, self.beliefs.stretch_freedom
+        deviation = (theta - self.prior_mean) / self.prior_sd
+        gradient = deviation / self.prior_sd
+        z = theta[k:]
+        gradient[k:] = (freedom + 1.0) * z / (freedom + z * z)
+        value = 0.5 * deviation[:k] @ deviation[:k] + 0.5 * (freedom + 1.0) * np.log1p(z * z / freedom).sum()
+        return float(value), gradient
+
+
+def _inner(a: Array, b: Array) -> float:
+    return float(np.vdot(a.T, b.T))  # transposed they lie in memory as vdot reads them
+
+
+class Profile(NamedTuple):
+    """What theta leaves open, in closed form."""
+
+    t: Array  # (n,) compressed values
+    mean: float
+    amplitude: float
+    predicted: Array  # (n,) posterior means at the data
+    score: float  # mean log density of the better half of the values, each predicted from all others
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """Hyperparameters, what the model is told of the values, and what counts as the best of them."""
 
-    theta: Array  # (3,)
+    theta: Array  # (p,)
+    kernel: Blend
     h: Hyperparameters  # a batch of one
     t: Array  # (n,) compressed values
     best: float  # the lowest posterior mean at the data: with noise, the lowest value is luck
-    anew_at: int = 0  # the number of data when a fit last began from several starts
+    score: float  # see `Profile`
 
 
 def fit(evidence: Evidence, starts: Iterable[Array], max_iterations: int) -> Fitted:
-    """The best theta that L-BFGS-B finds from the starts (3,), each kept within the ranges."""
-    if not evidence.gaps.any():  # nothing to learn: all values are equal
-        theta = evidence.prior_mean
-    else:
-        ends = [_descended(evidence, start, max_iterations) for start in starts]
-        theta = min(ends, key=lambda end: end[0])[1]
-    return _profiled(evidence, theta)
+    """The best theta L-BFGS-B finds within the ranges: a few steps from each start (p,), the others from the best."""
+    if not evidence.gaps.any():  # there is nothing to learn: all values are equal
+        return at(evidence, evidence.prior_mean)
+    probes = [_descended(evidence, start, min(PROBE_STEPS, max_iterations)) for start in starts]
+    best = min(probes, key=lambda end: end[0])
+    left = max_iterations - PROBE_STEPS
+    return at(evidence, (_descended(evidence, best[1], left) if left > 0 else best)[1])
+
+
+def at(evidence: Evidence, theta: Array) -> Fitted:  # (p,)
+    """The process at theta."""
+    profile = evidence.profile(theta)
+    h = Hyperparameters(
+        amplitude=np.array([profile.amplitude]),
+        noise_ratio=np.exp(theta[1:2]),
+        lengthscale=np.exp(theta[:1]),
+        mean=np.array([profile.mean]),
+    )
+    return Fitted(theta, evidence.kernel(theta), h, profile.t, float(profile.predicted.min()), profile.score)
 
 
 def _descended(evidence: Evidence, start: Array, max_iterations: int) -> tuple[float, Array]:
@@ -149,20 +290,3 @@ def _descended(evidence: Evidence, start: Array, max_iterations: int) -> tuple[f
         options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
     )
     return float(result.fun), np.asarray(result.x)
-
-
-def _profiled(evidence: Evidence, theta: Array) -> Fitted:
-    """The mean and amplitude that belong to theta."""
-    lengthscale, nugget = np.exp(theta[:2])
-    t = compressed(evidence.gaps, theta[2])[0]
-    at = evidence.factorised(theta, t) if evidence.gaps.any() else None
-    mean, amplitude, best = 0.0, 1.0, float(t.min())
-    if at is not None:
-        mean, amplitude, best = at.mean, at.amplitude, float((t - nugget * at.alpha).min())
-    h = Hyperparameters(
-        amplitude=np.array([amplitude]),
-        noise_ratio=np.array([nugget]),
-        lengthscale=np.array([lengthscale]),
-        mean=np.array([mean]),
-    )
-    return Fitted(theta, h, t, best)

@@ -14,13 +14,13 @@ import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from cylbo.geometry import Array
 from cylbo.hyper import Hyperparameters
-from cylbo.kernel import Cylindrical, Matern, Relation
+from cylbo.kernel import Cylindrical, Kernel, Matern, Relation
 from cylbo.linalg import cholesky, inverse_lower
 from cylbo.threads import LARGE, PIECES, in_parallel
 
@@ -31,6 +31,7 @@ __all__ = [
     "Data",
     "Posterior",
     "Pullback",
+    "Toward",
     "correlation",
     "dot",
     "parallel_posterior",
@@ -41,7 +42,7 @@ JITTERS: tuple[float, ...] = tuple(10.0**k for k in range(-12, -1))
 
 SMALLEST_VARIANCE = 1e-12  # of the amplitude; the authors clamp at 1e-12 of whatever unit y has
 
-# derivatives by mean and variance (s, m), (s, m) -> derivatives by the queries (m, d)
+# derivatives by mean (s, m) or k (s, m, n), and by variance (s, m) -> derivatives by the queries (m, d)
 Pullback = Callable[[Array, Array], Array]
 
 
@@ -54,7 +55,7 @@ class Data:
     center_y: Array  # (k,) observations at the centre
 
     @classmethod
-    def of(cls, x: Array, y: Array, kernel: Cylindrical | Matern) -> "Data":
+    def of(cls, x: Array, y: Array, kernel: Kernel) -> "Data":
         """Split observations as the kernel wants them. Only an exact 0 is the centre."""
         at_center = (x == 0).all(-1) & kernel.has_center
         return cls(x[~at_center], y[~at_center], y[at_center])
@@ -69,6 +70,14 @@ class Posterior:
     pullback: Pullback  # how a function of mean and variance changes with the queries
 
 
+class Toward(NamedTuple):
+    """How m queries relate to the data, with unit amplitude."""
+
+    k: Array  # (s, m, n) correlations with the data
+    variance: Array  # (s, m) before any data; the same for all hyperparameters: (1, m)
+    pullback: Pullback  # derivatives by k and variance -> derivatives by the queries (m, d)
+
+
 class GP:
     """s Gaussian processes with their factors made, on data away from the centre.
 
@@ -78,7 +87,7 @@ class GP:
     def __init__(
         self,
         data: Data,
-        kernel: Cylindrical | Matern,
+        kernel: Kernel,
         h: Hyperparameters,
         *,
         stabilizer: float,  # added to the diagonal, relative to the amplitude
@@ -87,7 +96,7 @@ class GP:
         """Factorise. Raises NotPositiveDefiniteError if no jitter helps."""
         self.data, self.kernel, self.h, self.stabilizer = data, kernel, h, stabilizer
         nugget = stabilizer + h.noise_ratio
-        correlations = correlation(kernel, kernel.relate(data.x, data.x), h)
+        correlations = self.toward(data.x).k
         factors = [cholesky(*pair, jitters) for pair in zip(correlations, nugget, strict=True)]
         self.tau: Array = nugget + [jitter for _, jitter in factors]
         self.W = np.stack([inverse_lower(L) for L, _ in factors])
@@ -109,21 +118,31 @@ class GP:
 
     def posterior(self, x: Array) -> Posterior:  # (m, d)
         """Posterior mean and variance of the latent function. Oh et al. 2018, Eqs. (2) and (3)."""
-        relation = self.kernel.relate(x, self.data.x)
-        e = self.whiten(correlation(self.kernel, relation, self.h))
+        toward = self.toward(x)
+        e = self.whiten(toward.k)
         mean = self.h.mean[:, None] + dot(e, self.g)
-        variance = 1.0 + self.stabilizer - dot(e, e)
+        variance = toward.variance + self.stabilizer - dot(e, e)
 
         def pullback(mean_bar: Array, variance_bar: Array) -> Array:
-            kernel = self.kernel
-            if not isinstance(kernel, Matern):
-                raise NotImplementedError("the cylindrical kernel is climbed through CenteredGP")
             unit_bar = self.unit_variance_bar(variance, variance_bar)
             e_bar = mean_bar[..., None] * self.g[:, None, :] - 2.0 * unit_bar[..., None] * e
-            weight = ((e_bar @ self.W) * kernel.euclidean_slope(relation.t, self.h)).sum(0)  # (m, n)
-            return np.asarray(weight.sum(-1, keepdims=True) * x - weight @ self.data.x)
+            return toward.pullback(e_bar @ self.W, unit_bar)
 
         return Posterior(mean, self.scaled_variance(variance), pullback)
+
+    def toward(self, x: Array) -> Toward:  # (m, d)
+        """Correlations of the queries with the data, their own variances, and how these change with the queries."""
+        kernel = self.kernel
+        assert isinstance(kernel, Cylindrical | Matern), "other kernels have a process of their own"
+        relation = kernel.relate(x, self.data.x)
+
+        def pullback(k_bar: Array, variance_bar: Array) -> Array:
+            if not isinstance(kernel, Matern):
+                raise NotImplementedError("the cylindrical kernel is climbed through CenteredGP")
+            weight = (k_bar * kernel.euclidean_slope(relation.t, self.h)).sum(0)  # (m, n)
+            return np.asarray(weight.sum(-1, keepdims=True) * x - weight @ self.data.x)
+
+        return Toward(correlation(kernel, relation, self.h), np.ones((len(self), len(x))), pullback)
 
     def scaled_variance(self, unit_variance: Array) -> Array:  # (s, m) -> (s, m)
         """Variance in the units of y from one of unit amplitude, kept positive."""

@@ -11,7 +11,7 @@ they are short, and an automatic differentiation would spend most of a climb on 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from cylbo.hyper import Hyperparameters
 __all__ = [
     "Cylindrical",
     "Factor",
+    "Kernel",
     "Matern",
     "Relation",
     "angular",
@@ -29,6 +30,7 @@ __all__ = [
     "kumaraswamy_slope",
     "matern52",
     "matern52_slope",
+    "squared_distances",
 ]
 
 SQRT5 = math.sqrt(5.0)
@@ -70,6 +72,16 @@ def matern52_slope(z: Array) -> Array:
     return np.asarray(-5.0 / 3.0 * (1.0 + z) * np.exp(-z))
 
 
+def squared_distances(x1: Array, x2: Array) -> Array:  # (n, d), (m, d) -> (n, m)
+    """Of all pairs, by one matrix product; never negative."""
+    square1 = np.einsum("nd,nd->n", x1, x1)
+    square2 = square1 if x2 is x1 else np.einsum("nd,nd->n", x2, x2)
+    squared = x1 @ (-2.0 * x2.T)
+    squared += square1[:, None]
+    squared += square2
+    return np.maximum(squared, 0.0, out=squared)
+
+
 def angular(t: Array, weights: Array) -> Array:  # (n, m), (s, P+1) -> (s, n, m)
     """Polynomial kernel of directions, sum_p c_p t^p at the cosines t = a.a'. Oh et al. 2018, Eq. (7)."""
     *lower, highest = weights.T[..., None, None]  # each (s, 1, 1)
@@ -104,12 +116,18 @@ class Factor(NamedTuple):
     correlation: Callable[[Relation, Hyperparameters], Array]  # -> (s, n, m)
 
 
+class Kernel(Protocol):
+    """What is common to all kernels."""
+
+    has_center: ClassVar[bool]  # the centre has no direction and is treated apart
+
+
 @dataclass(frozen=True)
 class Cylindrical:
     """K(x, x') = K_r(r, r') K_a(a, a'), Matern-5/2 on warped radii times a polynomial on directions. Eq. (6)."""
 
     ball_radius: float
-    has_center: ClassVar[bool] = True  # the centre has no direction and is treated apart
+    has_center: ClassVar[bool] = True
 
     def relate(self, x1: Array, x2: Array) -> Relation:  # (n, d), (m, d)
         """Radii and cosines of two sets of points, none of them the centre."""
@@ -169,8 +187,7 @@ class Matern:
         """Distances of two sets of points."""
         r1 = np.linalg.norm(x1, axis=-1)
         r2 = r1 if x2 is x1 else np.linalg.norm(x2, axis=-1)
-        squared = r1[:, None] ** 2 + r2**2 - 2.0 * (x1 @ x2.T)
-        return Relation(r1, r2, np.sqrt(np.maximum(squared, 0.0)))
+        return Relation(r1, r2, np.sqrt(squared_distances(x1, x2)))
 
     def euclidean(self, distance: Array, h: Hyperparameters) -> Array:  # (n, m) -> (s, n, m)
         """Matern-5/2 of the distance."""

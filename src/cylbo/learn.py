@@ -5,15 +5,18 @@ Gaussian process is made from.
 """
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
+from cylbo.blend import Blend
 from cylbo.errors import SamplingError
-from cylbo.fit import Evidence, Fitted, fit
+from cylbo.fit import Evidence, Fitted, Form, at, fit
 from cylbo.geometry import Array, Domain
 from cylbo.gp import Data
 from cylbo.hyper import Hyperparameters, Layout, Vector
@@ -23,11 +26,11 @@ from cylbo.slice_sampler import Chain, sample
 if TYPE_CHECKING:
     from cylbo.config import Config
 
-__all__ = ["Learn", "Learned", "State", "fitted", "sampled"]
+__all__ = ["Fits", "Learn", "Learned", "State", "fitted", "sampled"]
 
 NOISE_LEVELS = (1e-7, 1e-5, 3e-2)  # of the starts of a new fit, as shares of the amplitude
 
-State = Chain | Fitted | None  # where the next round begins; None before the first fit
+State = Union[Chain, "Fits", None]  # where the next round begins; None before the first fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,7 @@ class Learned:
     y: Array  # (n,) values as the model sees them
     best: float  # what an improvement is measured from
     state: State
+    kernel: Blend | None = None  # None: the one that the configuration names
     failed: bool = False  # nothing could be learned: these are the last round's hyperparameters
 
 
@@ -77,15 +81,66 @@ def sampled(x: Array, y: Array, domain: Domain, state: State, config: "Config", 
     return Learned(layout.unpack(thetas), y, best, new_chain)
 
 
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """The last fit of every form of the model, and which of them is trusted."""
+
+    thetas: Mapping[Form, Array]
+    form: Form
+    chosen_at: int  # the number of data when all forms were last fitted and judged
+    fitted_at: int  # ... when the trusted one was last fitted
+
+
 def fitted(x: Array, y: Array, domain: Domain, state: State, config: "Config", rng: Generator) -> Learned:
-    """The most probable setting of `fit.py`: a few steps from the last one, now and then anew from several starts."""
-    evidence = Evidence(x, y, config.beliefs)
-    last = state if isinstance(state, Fitted) else None
-    starts = [] if last is None else [last.theta]
-    anew = last is None or len(y) < config.refit_until or len(y) >= (1.0 + config.refit_growth) * last.anew_at
-    if anew:
-        # Starts that trust every value and one that sees noise: between them lies a valley of little evidence
-        starts += [np.array([evidence.prior_mean[0], np.log(level), evidence.prior_mean[2]]) for level in NOISE_LEVELS]
-    new = fit(evidence, starts, config.fit_steps if anew else config.warm_steps)
-    new = dataclasses.replace(new, anew_at=len(y) if last is None or anew else last.anew_at)
-    return Learned(new.h, new.t, new.best, new)
+    """The most probable setting (`fit.py`) of the form of the model that predicts the good values best.
+
+    Hyperparameters move little from one evaluation to the next, so they are fitted when the data have grown by
+    `warm_growth`, and all forms are fitted and judged, anew from several starts, when they have grown by
+    `refit_growth`.
+    """
+    n, d = x.shape
+    last = state if isinstance(state, Fits) else None
+    evidence = functools.partial(Evidence, x, y, config.beliefs, middle=0.5 * (domain.low + domain.high))
+    among = _representative(y, config.fit_points)
+    if last is None or n < config.refit_until or n >= (1.0 + config.refit_growth) * last.chosen_at:
+        # Less than half as many values as coordinates cannot tell one coordinate from another
+        forms = config.forms if 2 * n >= d else (Form(),)
+        fits = {form: _anew(evidence(form, among=among), last, config) for form in forms}
+        chosen = max(forms, key=lambda form: fits[form].score)
+        after = Fits({form: fits[form].theta for form in forms}, chosen, n, n)
+    elif n >= (1.0 + config.warm_growth) * last.fitted_at:
+        form = last.form
+        warm = fit(evidence(form, among=among), [last.thetas[form]], config.warm_steps)
+        after = dataclasses.replace(last, thetas={**last.thetas, form: warm.theta}, fitted_at=n)
+    else:
+        after = last
+    new = at(evidence(after.form), after.thetas[after.form])
+    # A process that is sure of itself near the best point finds the smallest of gains there, again and again. What
+    # counts is a gain that would be seen among the good values, of which there are more in more dimensions
+    good = float(np.sort(new.t)[min(n - 1, d) // 2])
+    target = new.best - config.ambition * max(good - new.best, 0.0)
+    return Learned(new.h, new.t, target, after, kernel=new.kernel)
+
+
+def _representative(y: Array, count: int) -> NDArray[np.intp]:  # (n,) -> (m,)
+    """At most so many of the data, in their order: one half the best, the others evenly from what is left."""
+    order = np.argsort(y, kind="stable")
+    if len(y) <= count:
+        return np.arange(len(y))
+    best, rest = order[: count // 2], order[count // 2 :]
+    spread = np.linspace(0, len(rest) - 1, count - len(best)).round().astype(np.intp)
+    return np.sort(np.concatenate([best, rest[spread]]))
+
+
+def _anew(evidence: Evidence, last: Fits | None, config: "Config") -> Fitted:
+    """From the last fit, from starts that trust every value and from one that sees noise: between them lies a valley
+    of little evidence.
+    """
+    starts = []
+    for level in NOISE_LEVELS:
+        start = evidence.prior_mean.copy()
+        start[1] = np.log(level)
+        starts.append(start)
+    if last is not None and evidence.form in last.thetas:
+        starts.append(last.thetas[evidence.form])
+    return fit(evidence, starts, config.fit_steps)

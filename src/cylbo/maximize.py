@@ -201,20 +201,30 @@ def climb_keeping_best(
 def climb_quasi_newton(
     slope: Slope, starts: Array, domain: Domain, *, learning_rate: float, max_steps: int
 ) -> tuple[Array, Array]:
-    """L-BFGS-B from every start in turn; none ends lower than it began. In a ball, which it cannot keep to, Adam."""
+    """L-BFGS-B from every start in turn, a quarter of the steps; the best two go on. None ends lower than it began.
+
+    In a ball, which it cannot keep to, Adam.
+    """
     if not domain.within_box:
         return climb_keeping_best(slope, starts, domain, learning_rate=learning_rate, max_steps=max_steps)
+    bounds = np.stack([domain.low, domain.high], -1)
 
     def loss(x: Array) -> tuple[float, Array]:
         value, gradient = slope(x[None])
         usable = bool(np.isfinite(value[0]) and np.isfinite(gradient).all())
         return (-float(value[0]), -gradient[0]) if usable else (np.finfo(float).max, np.zeros_like(x))
 
-    bounds = np.stack([domain.low, domain.high], -1)
-    options = {"maxiter": max_steps}
-    ends = [minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options) for x in starts]
-    points = domain.project(np.stack([end.x for end in ends]))
-    return points, np.array([-end.fun if end.fun < np.finfo(float).max else np.nan for end in ends])
+    def climbed(x: Array, steps: int) -> tuple[Array, float]:
+        end = minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
+        return end.x, float(end.fun)
+
+    first = math.ceil(max_steps / 4)
+    ends = [climbed(x, first) for x in starts]
+    if max_steps > first:
+        for i in sorted(range(len(ends)), key=lambda i: ends[i][1])[:2]:
+            ends[i] = climbed(ends[i][0], max_steps - first)
+    points = domain.project(np.stack([x for x, _ in ends]))
+    return points, np.array([-fun if fun < np.finfo(float).max else np.nan for _, fun in ends])
 
 
 class _Adam:

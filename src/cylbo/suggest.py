@@ -10,13 +10,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from cylbo.blend import Blend, BlendedGP
 from cylbo.center import CenteredGP
 from cylbo.config import Config
 from cylbo.errors import NotPositiveDefiniteError
 from cylbo.geometry import Array, Domain
 from cylbo.gp import GP, Data, parallel_posterior
 from cylbo.hyper import Hyperparameters
-from cylbo.kernel import Cylindrical, Matern
+from cylbo.kernel import Cylindrical
 from cylbo.learn import Learned, State
 from cylbo.maximize import Objective, best_starts, uniform
 from cylbo.threads import in_parallel
@@ -73,7 +74,7 @@ class _Model:
     def __init__(self, known: Known, learned: Learned, domain: Domain, config: Config) -> None:
         """Raises NotPositiveDefiniteError if no jitter helps."""
         self.known, self.domain, self.config = known, domain, config
-        self.kernel: Cylindrical | Matern = config.kernel(domain.radius)
+        self.kernel = learned.kernel or config.kernel(domain.radius)
         self.best = learned.best
         self.gp = self._condition(learned)
 
@@ -98,6 +99,8 @@ class _Model:
             return CenteredGP(
                 data, kernel, h, stabilizer=config.stabilizer, boundary=config.boundary, jitters=config.jitters
             )
+        if isinstance(kernel, Blend):
+            return BlendedGP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
         return GP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
 
     def maximize(self, rng: Generator) -> Array:  # -> (d,)

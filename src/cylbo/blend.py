@@ -1,0 +1,132 @@
+"""The kernel of the default method: a Matern on stretched coordinates, blended with effects of single coordinates.
+
+    x (n, d) from the middle of the box, [-1, 1]^d              w (d,) stretch of the coordinates
+    f_j(u) = sqrt2 cos(j pi (u + B) / 2B), B = 1.1, j = 1 ... M   s (M,) spectrum, of sum 1     v share of the effects
+
+    K(x, x') = (1 - v) Matern52(|w (x - x')| / l) + v E(x, x'),    E(x, x') = 1/d sum_k sum_j s_j f_j(x_k) f_j(x'_k)
+
+E is a sum of smooth functions of one coordinate each, the main effects of a designed experiment: few hundred values
+say a lot about these and little about anything else in a hundred dimensions. The cosines are a Matern-5/2 process on
+the interval cut off at M frequencies (Solin and Sarkka 2020), without their constant, which is the mean's business:
+as features they cost a matrix product where the process itself would cost n^2 d exponentials.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cylbo.geometry import Array
+from cylbo.gp import GP, JITTERS, Data, Toward
+from cylbo.hyper import Hyperparameters
+from cylbo.kernel import matern52, matern52_slope
+
+__all__ = ["Blend", "BlendedGP", "grams", "spectrum"]
+
+N_COSINES = 12  # resolve lengthscales down to a sixth of the half-width
+HALF_PERIOD = 1.1  # B; beyond 1, because the slopes of all cosines vanish at B
+
+
+def cosines(x: Array) -> Array:  # (n, d) -> (M, n, d)
+    """The features f_j(x_k) / sqrt(d), each cosine from the two before it (Chebyshev's recurrence).
+
+    Beyond B, where only a search in the whole ball may look, they stay what they are at B.
+    """
+    first = np.cos(math.pi * (np.clip(x, -HALF_PERIOD, HALF_PERIOD) + HALF_PERIOD) / (2.0 * HALF_PERIOD))
+    f = np.empty((N_COSINES, *x.shape))
+    f[0], f[1] = first, 2.0 * first * first - 1.0
+    for j in range(2, N_COSINES):
+        np.multiply(2.0 * first, f[j - 1], out=f[j])
+        f[j] -= f[j - 2]
+    f *= math.sqrt(2.0 / x.shape[-1])
+    return f
+
+
+def cosine_slopes(x: Array) -> Array:  # (n, d) -> (M, n, d)
+    """Derivatives of the features by their coordinate."""
+    speed = np.arange(1.0, N_COSINES + 1.0)[:, None, None] * (math.pi / (2.0 * HALF_PERIOD))
+    slopes = -speed * np.sin(speed * (x + HALF_PERIOD)) * math.sqrt(2.0 / x.shape[-1])
+    return np.where(np.abs(x) < HALF_PERIOD, slopes, 0.0)
+
+
+def grams(x: Array) -> Array:  # (n, d) -> (M, n, n)
+    """The effects' kernel matrix of every cosine alone: E is their sum weighted with the spectrum."""
+    f = cosines(x)
+    return np.asarray(f @ f.transpose(0, 2, 1))
+
+
+def spectrum(log_lengthscale: float) -> tuple[Array, Array]:  # -> (M,), (M,)
+    """Spectral weights of a Matern-5/2 on the line, of sum 1, and their derivative by the log of its lengthscale."""
+    speed = np.arange(1.0, N_COSINES + 1.0) * (math.pi / (2.0 * HALF_PERIOD))
+    rate2 = 5.0 * math.exp(-2.0 * log_lengthscale)
+    decay = (rate2 + speed**2) ** -3.0
+    s: Array = decay / decay.sum()
+    by_log: Array = 6.0 * rate2 / (rate2 + speed**2)
+    return s, s * (by_log - s @ by_log)
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """The kernel, up to the lengthscale l, which is with the other hyperparameters."""
+
+    stretch: Array  # (d,)
+    share: float = 0.0
+    spectrum: Array | None = None  # (M,), None without effects
+    middle: Array | float = 0.0  # (d,) of the box, which need not be the centre of the search
+    has_center: ClassVar[bool] = False  # the centre is a point like any other
+
+    def features(self, x: Array) -> Array:  # (m, d) -> (m, M d)
+        """The cosines in rows, weighted so that E is their plain product; none without effects."""
+        return self._rows(cosines, x)
+
+    def feature_slopes(self, x: Array) -> Array:  # (m, d) -> (m, M d)
+        """Derivative of each feature by its coordinate."""
+        return self._rows(cosine_slopes, x)
+
+    def _rows(self, of: Callable[[Array], Array], x: Array) -> Array:
+        if self.spectrum is None:
+            return np.empty((len(x), 0))
+        weighted = of(x - self.middle) * np.sqrt(self.spectrum)[:, None, None]
+        return weighted.transpose(1, 0, 2).reshape(len(x), -1)
+
+
+class BlendedGP(GP):
+    """The Gaussian process of a `Blend`, for one setting of the hyperparameters."""
+
+    kernel: Blend
+
+    def __init__(
+        self, data: Data, kernel: Blend, h: Hyperparameters, *, stabilizer: float, jitters: Sequence[float] = JITTERS
+    ) -> None:
+        """Factorise. Raises NotPositiveDefiniteError if no jitter helps."""
+        self._rate = kernel.stretch / h.lengthscale[0]  # (d,)
+        self._z = data.x * self._rate
+        self._squares = np.einsum("nd,nd->n", self._z, self._z)
+        self._features = kernel.features(data.x)
+        super().__init__(data, kernel, h, stabilizer=stabilizer, jitters=jitters)
+
+    def toward(self, x: Array) -> Toward:  # (m, d)
+        """Correlations of the queries with the data, their own variances, and how these change with the queries."""
+        kernel, share = self.kernel, self.kernel.share
+        z = x * self._rate
+        # `kernel.squared_distances` with what is known of the data: a climb asks for one query at a time
+        squared = np.einsum("md,md->m", z, z)[:, None] + self._squares - (2.0 * z) @ self._z.T
+        distance = np.sqrt(np.maximum(squared, 0.0))
+        features = kernel.features(x)
+        k = matern52(distance)
+        variance = np.ones(len(x))
+        if share:
+            k = (1.0 - share) * k + share * (features @ self._features.T)
+            variance = (1.0 - share) + share * np.einsum("mf,mf->m", features, features)
+
+        def pullback(k_bar: Array, variance_bar: Array) -> Array:  # (1, m, n), (1, m) -> (m, d)
+            weight = (1.0 - share) * k_bar[0] * matern52_slope(distance)
+            x_bar: Array = (weight.sum(-1, keepdims=True) * z - weight @ self._z) * self._rate
+            if share:
+                feature_bar = share * (k_bar[0] @ self._features + 2.0 * variance_bar[0][:, None] * features)
+                x_bar += (feature_bar * kernel.feature_slopes(x)).reshape(len(x), -1, x.shape[-1]).sum(1)
+            return x_bar
+
+        return Toward(k[None], variance[None], pullback)
