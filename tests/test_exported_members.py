@@ -24,10 +24,12 @@ def test_all_is_sorted_as_ruff_sorts_it():
 
 def test_all_is_complete():
     public = {name for name, value in vars(cylbo).items() if name[0] != "_" and not isinstance(value, types.ModuleType)}
-    assert set(cylbo.__all__) == public
+    assert set(cylbo.__all__) == public | {"__version__"}
 
 
-@pytest.mark.parametrize("name", ["minimize", "Optimizer", "Trial", "Result", "Config", "PAPER", "DEFAULT", "METHODS"])
+@pytest.mark.parametrize(
+    "name", ["minimize", "load", "Optimizer", "Trial", "Result", "Config", "PAPER", "DEFAULT", "METHODS"]
+)
 def test_the_names_of_the_interface_are_public(name):
     assert name in cylbo.__all__
     assert hasattr(cylbo, name)
@@ -42,6 +44,7 @@ def test_every_error_class_is_public_and_a_cylbo_error():
 def test_errors_can_be_caught_as_the_builtin_they_resemble():
     assert issubclass(cylbo.UnknownTrialError, KeyError)
     assert issubclass(cylbo.TrialClosedError, ValueError)
+    assert issubclass(cylbo.StorageError, OSError)
     assert issubclass(cylbo.SamplingError, ArithmeticError)
     assert issubclass(cylbo.NotPositiveDefiniteError, ArithmeticError)
 

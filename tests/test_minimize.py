@@ -136,6 +136,8 @@ def test_a_bad_budget_gets_a_clear_error(budget):
         ({"x0": [[0.0, 0.0]], "y0": [math.nan]}, ValueError, "y0 must be finite"),
         ({"bounds": [(1, 0)]}, ValueError, "reversed"),
         ({"callback": "stop"}, TypeError, "callback must be callable or None, got 'stop'"),
+        ({"on_error": "ignore"}, ValueError, "on_error must be 'raise' or 'fail', got 'ignore'"),
+        ({"on_error": None}, ValueError, "on_error must be 'raise' or 'fail', got None"),
     ],
 )
 def test_bad_options_get_a_clear_error_before_the_first_evaluation(options, error, message):
@@ -242,7 +244,7 @@ class Unhelpful(Exception):  # noqa: N818
         return "mine"
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, StopIteration, ZeroDivisionError])
+@pytest.mark.parametrize("error", [ValueError, StopIteration, ZeroDivisionError])
 def test_an_error_of_the_objective_passes_with_the_result_so_far(error):
     raised = error("boom")
     fun = Recorded(lambda x: bowl(x) if len(fun.x) < 4 else throw())
@@ -265,6 +267,54 @@ def test_an_error_of_the_objective_passes_with_the_result_so_far(error):
     assert result.message == f"stopped by {error.__name__}: boom"
     assert result.trials[3].reason == f"{error.__name__}: boom"
     assert any("4 evaluations were made" in note for note in raised.__notes__)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_evaluation_has_not_failed_and_passes_with_the_result_so_far(error):
+    raised = error("boom")
+    fun = Recorded(lambda x: bowl(x) if len(fun.x) < 4 else throw())
+
+    def throw():
+        raise raised
+
+    for on_error in ("raise", "fail"):
+        fun.x.clear()
+        with pytest.raises(error) as caught:
+            run(fun, budget=10, on_error=on_error)
+        assert caught.value is raised
+        result = raised.result
+        assert result.nfev == 3  # the fourth was neither finished nor failed
+        assert np.array_equal(result.x_iters, np.stack(fun.x[:3]))
+        assert result.func_vals.tolist() == [bowl(x) for x in fun.x[:3]]
+        assert result.fun == bowl(result.x) == min(result.func_vals)
+        assert result.success is False
+        assert result.message == f"stopped by {error.__name__}: boom"
+        assert [t.status for t in result.trials] == ["done"] * 3 + ["open"]
+        assert np.array_equal(result.trials[3].x, fun.x[3])
+        assert result.trials[3].reason == ""
+        assert any("3 evaluations were made" in note for note in raised.__notes__)
+
+
+def test_on_error_fail_goes_on_and_keeps_the_reason():
+    def throw():
+        raise ZeroDivisionError("no mass")
+
+    fun = Recorded(lambda x: throw() if len(fun.x) in (1, 4) else bowl(x))
+    result = run(fun, budget=6, on_error="fail")
+    assert len(fun.x) == result.nfev == 6
+    assert np.array_equal(result.x_iters, np.stack(fun.x))
+    assert np.isnan(result.func_vals).tolist() == [True, False, False, True, False, False]
+    assert [t.reason for t in result.trials] == ["ZeroDivisionError: no mass" if i in (0, 3) else "" for i in range(6)]
+    assert result.success is True
+    assert result.message == "used the budget of 6 evaluations"
+    # A failure is a failure, whichever way the objective says so
+    quiet = Recorded(lambda x: math.nan if len(quiet.x) in (1, 4) else bowl(x))
+    assert np.array_equal(run(quiet, budget=6).x_iters, result.x_iters)
+
+
+def test_on_error_fail_does_not_hide_a_value_of_the_wrong_kind():
+    with pytest.raises(TypeError, match="the objective must return one real number"):
+        run(lambda x: "1.0", on_error="fail")
 
 
 def test_an_error_at_the_first_evaluation_has_a_result_too():

@@ -12,11 +12,12 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_there_are_examples():
-    assert len(BLOCKS) == 2
+    assert len(BLOCKS) == 3
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_the_examples_run(block, capsys):
+def test_the_examples_run(block, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec(block.replace("budget=100", "budget=5"), {"cylbo": cylbo})
     assert capsys.readouterr().out
 

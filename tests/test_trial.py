@@ -17,8 +17,13 @@ from cylbo.trial import History, checked_value
 def history():
     history = History()
     for i in range(3):
-        history.add(np.array([float(i), -1.0]), origin="random")
+        history.keep(history.new(np.array([float(i), -1.0]), origin="random"))
     return history
+
+
+def close(history, trial, **outcome):
+    """As the optimizer does it, with nothing to store between."""
+    return history.keep(history.closed(trial, **outcome))
 
 
 def test_ids_count_from_zero(history):
@@ -28,7 +33,7 @@ def test_ids_count_from_zero(history):
 
 def test_a_trial_keeps_its_own_read_only_point(history):
     x = np.array([1.0, 2.0])
-    trial = history.add(x)
+    trial = history.keep(history.new(x))
     x[0] = 99.0
     assert trial.x.tolist() == [1.0, 2.0]
     assert x.flags.writeable  # the caller's array is left alone
@@ -38,12 +43,32 @@ def test_a_trial_keeps_its_own_read_only_point(history):
 
 def test_a_trial_is_a_snapshot(history):
     before = history[1]
-    closed = history.close(before, value=2.0, status="done")
+    closed = close(history, before, value=2.0, status="done")
     assert (before.status, before.value) == ("open", pytest.approx(math.nan, nan_ok=True))
     assert (closed.status, closed.value, closed.id) == ("done", 2.0, 1)
     assert history[before] is history[1] is history[closed] is closed
     with pytest.raises(dataclasses.FrozenInstanceError):
         closed.value = 3.0
+
+
+def test_what_is_new_or_closed_changes_nothing_until_it_is_kept(history):
+    before = history.all
+    fresh = history.new(np.array([7.0, 7.0]), origin="random")
+    outcome = history.closed(1, value=2.0, status="done")
+    assert (fresh.id, outcome.id, outcome.value) == (3, 1, 2.0)
+    assert all(a is b for a, b in zip(history.all, before, strict=True))
+    assert history.keep(fresh) is history[3] is fresh
+    assert history.keep(outcome) is history[1] is outcome
+    assert [trial.id for trial in history.all] == [0, 1, 2, 3]
+
+
+def test_a_history_may_begin_with_trials_and_leaves_their_list_alone(history):
+    trials = close(history, 0, value=4.0, status="done"), *history.all[1:]
+    twin = History(list(trials))
+    close(twin, 2, value=-1.0, status="done")
+    assert twin.best.id == 2
+    assert history[2].status == "open"
+    assert twin.new(np.zeros(2)).id == 3
 
 
 def test_the_list_of_trials_is_a_copy(history):
@@ -68,36 +93,36 @@ def test_an_empty_history_says_so():
 
 
 def test_a_trial_of_another_history_is_refused(history):
-    other = History().add(np.array([0.0, -2.0]))
+    other = History().new(np.array([0.0, -2.0]))
     assert other.id in {trial.id for trial in history.all}  # the id alone would pass
     with pytest.raises(cylbo.UnknownTrialError, match="trial 0 comes from another optimizer"):
-        history.close(other, value=1.0, status="done")
+        close(history, other, value=1.0, status="done")
     assert history[0].status == "open"
 
 
 @pytest.mark.parametrize("outcome", [{"value": 1.5, "status": "done"}, {"status": "failed", "reason": "diverged"}])
 def test_a_trial_is_closed_once(history, outcome):
-    first = history.close(1, **outcome)
+    first = close(history, 1, **outcome)
     with pytest.raises(cylbo.TrialClosedError, match=r"trial 1 was already (told \(1.5\)|reported .*'diverged')"):
-        history.close(1, value=0.0, status="done")
+        close(history, 1, value=0.0, status="done")
     assert history[1] is first
 
 
 def test_trials_are_sorted_by_outcome(history):
-    history.close(2, value=1.0, status="done")
-    history.close(0, status="failed")
+    close(history, 2, value=1.0, status="done")
+    close(history, 0, status="failed")
     assert [[trial.id for trial in history.of(s)] for s in ("open", "done", "failed")] == [[1], [2], [0]]
 
 
 def test_best_is_the_least_value_and_the_earliest_of_equals(history):
     assert history.best is None
     for i, value in ((2, -3.0), (1, -3.0), (0, 5.0)):
-        history.close(i, value=value, status="done")
+        close(history, i, value=value, status="done")
     assert history.best.id == 1
 
 
 def test_a_failed_trial_is_never_the_best(history):
-    history.close(0, status="failed")
+    close(history, 0, status="failed")
     assert history.best is None
 
 
@@ -151,12 +176,12 @@ def test_a_value_that_is_no_number_is_refused_with_its_type(history, value):
 
 def test_trials_print_what_matters(history):
     assert repr(history[0]) == "Trial(id=0, status='open', x=<2 parameters>)"
-    assert repr(history.close(0, value=0.25, status="done")) == "Trial(id=0, value=0.25, x=<2 parameters>)"
+    assert repr(close(history, 0, value=0.25, status="done")) == "Trial(id=0, value=0.25, x=<2 parameters>)"
 
 
 def test_a_copied_history_goes_on_by_itself(history):
     twin = copy.deepcopy(history)
-    twin.close(twin[0], value=1.0, status="done")
+    close(twin, twin[0], value=1.0, status="done")
     assert (twin[0].status, history[0].status) == ("done", "open")
 
 
@@ -165,7 +190,7 @@ def test_a_copy_of_a_trial_is_as_good_as_the_trial(history, twin_of):
     """From another process, for one: the id and the point say which it is."""
     twin = twin_of(history[1])
     assert history[twin] is history[1]
-    assert history.close(twin, value=2.0, status="done").value == 2.0
+    assert close(history, twin, value=2.0, status="done").value == 2.0
     assert history[1].status == "done"
 
 

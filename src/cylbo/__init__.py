@@ -15,14 +15,14 @@ from cylbo.errors import (
     CylboError,
     NotPositiveDefiniteError,
     SamplingError,
+    StorageError,
     TrialClosedError,
     UnknownTrialError,
 )
-from cylbo.minimize import Result, minimize
+from cylbo.minimize import Result, load, minimize
 from cylbo.optimizer import Optimizer
 from cylbo.trial import Trial
-
-__version__ = "0.1.0"
+from cylbo.version import __version__
 
 __all__ = [
     "DEFAULT",
@@ -34,8 +34,11 @@ __all__ = [
     "Optimizer",
     "Result",
     "SamplingError",
+    "StorageError",
     "Trial",
     "TrialClosedError",
     "UnknownTrialError",
+    "__version__",
+    "load",
     "minimize",
 ]

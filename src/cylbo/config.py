@@ -15,7 +15,7 @@ from cylbo.hyper import Priors
 from cylbo.kernel import Cylindrical, Matern
 from cylbo.learn import Learn, fitted, sampled
 
-__all__ = ["DEFAULT", "METHODS", "PAPER", "Config", "resolve_method"]
+__all__ = ["DEFAULT", "METHODS", "PAPER", "Config", "described", "resolve_method"]
 
 
 @dataclass(frozen=True)
@@ -177,3 +177,16 @@ def resolve_method(method: str | Config) -> Config:
     if isinstance(method, str) and method in METHODS:
         return METHODS[method]
     raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))} or a cylbo.Config, got {method!r}.")
+
+
+def described(config: Config) -> object:
+    """A method as JSON: its name if it is one of ours, every one of its parts otherwise."""
+    return config.name if METHODS.get(config.name) == config else _described(config)
+
+
+def _described(part: object) -> object:
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        return {field.name: _described(getattr(part, field.name)) for field in dataclasses.fields(part)}
+    if isinstance(part, tuple | list):
+        return [_described(each) for each in part]
+    return f"{part.__module__}.{getattr(part, '__qualname__', part)}" if callable(part) else part

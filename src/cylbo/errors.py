@@ -4,7 +4,8 @@
     ├── NotPositiveDefiniteError   a covariance matrix resisted every jitter (also ArithmeticError)
     ├── SamplingError              no hyperparameters with a finite density were found (also ArithmeticError)
     ├── UnknownTrialError          a trial that this optimizer never handed out (also KeyError)
-    └── TrialClosedError           a trial that was told or failed before (also ValueError)
+    ├── TrialClosedError           a trial that was told or failed before (also ValueError)
+    └── StorageError               a file that cannot be used: missing, damaged, of another run, in use (also OSError)
 
 Plain mistakes in arguments raise ValueError or TypeError. The two arithmetic ones never leave
 `Optimizer.ask`: a suggestion falls back instead (see `suggest.py`).
@@ -14,6 +15,7 @@ __all__ = [
     "CylboError",
     "NotPositiveDefiniteError",
     "SamplingError",
+    "StorageError",
     "TrialClosedError",
     "UnknownTrialError",
 ]
@@ -40,3 +42,7 @@ class UnknownTrialError(CylboError, KeyError):
 
 class TrialClosedError(CylboError, ValueError):
     """The trial already has a value or was already reported as failed."""
+
+
+class StorageError(CylboError, OSError):
+    """The file of a run cannot be used; it was left as it is."""

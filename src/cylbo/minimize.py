@@ -1,8 +1,11 @@
 """The loop that most people want."""
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +15,13 @@ from cylbo.geometry import Array
 from cylbo.optimizer import Optimizer
 from cylbo.progress import ProgressBar
 from cylbo.space import Bounds, Region
-from cylbo.trial import Trial
+from cylbo.storage import read
+from cylbo.trial import History, Trial
 
-__all__ = ["Result", "minimize"]
+__all__ = ["Result", "load", "minimize"]
+
+
+OnError = Literal["raise", "fail"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +51,16 @@ def minimize(
     region: Region = "box",
     callback: Callable[[Trial], object] | None = None,
     progress: bool = False,
+    on_error: OnError = "raise",
+    storage: str | os.PathLike[str] | None = None,
+    resume: bool = False,
 ) -> Result:
     """Minimise an expensive function.
 
     Args:
-        fun: takes a (d,) array in user units, returns a number. NaN or infinity counts as a failed evaluation. If it
-            raises, the exception comes through with the result so far as its attribute `result`; so does Ctrl-C.
+        fun: takes a (d,) array in user units, returns a number. NaN or infinity counts as a failed evaluation.
         bounds: (d, 2), a (low, high) per parameter.
-        budget: the number of evaluations of `fun`.
+        budget: the number of evaluations of `fun`, those of a stored run included.
         seed: any non-negative integer; the same seed gives the same run on the same machine.
         method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
         center: (d,) your best guess, evaluated first; by default the middle of the box.
@@ -62,22 +71,31 @@ def minimize(
             defined everywhere.
         callback: called with every finished trial; may raise StopIteration to end the run.
         progress: show a bar with the best value and the seconds per suggestion.
+        on_error: "raise" lets an exception of `fun` through, with the result so far as its attribute `result`, as does
+            Ctrl-C; "fail" counts the evaluation as failed, with the exception as its reason, and goes on.
+        storage: a file that every evaluation is kept in, so that a kill at any moment loses at most the one under way.
+        resume: go on with the run in that file, if there is one: give the same arguments again. An evaluation that was
+            under way is made once more; the points are those of a run that was never disturbed.
 
     """
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {fun!r}.")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable or None, got {callback!r}.")
+    if on_error not in ("raise", "fail"):
+        raise ValueError(f"on_error must be 'raise' or 'fail', got {on_error!r}.")
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
         raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
-    opt = Optimizer(bounds, seed=seed, method=method, center=center, x0=x0, y0=y0, region=region)
-    n_earlier = len(opt.trials)
+    opt = Optimizer(
+        bounds, seed=seed, method=method, center=center, x0=x0, y0=y0, region=region, storage=storage, resume=resume
+    )
     message = f"used the budget of {budget} evaluations"
     try:
-        with ProgressBar(budget, shown=progress) as bar:
-            for _ in range(budget):
-                trial = opt.ask()
-                trial = _evaluate(fun, opt, trial)
+        done = len(_made(opt.trials))
+        with opt, ProgressBar(budget, done=done, shown=progress) as bar:
+            for _ in range(budget - done):
+                trial = next(iter(opt.history.of("open")), None) or opt.ask()
+                trial = _evaluate(fun, opt, trial, on_error)
                 bar.update(trial, opt.best)
                 if callback is not None:
                     try:
@@ -86,16 +104,36 @@ def minimize(
                         message = "stopped by the callback"
                         break
     except BaseException as error:
-        _attach(error, _result(opt, n_earlier, success=False, message=f"stopped by {_named(error)}"))
+        _attach(error, _result(opt.trials, opt.space.dim, success=False, message=f"stopped by {_named(error)}"))
         raise
-    return _result(opt, n_earlier, success=opt.best is not None, message=message)
+    return _result(opt.trials, opt.space.dim, success=opt.best is not None, message=message)
 
 
-def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial) -> Trial:
+def load(path: str | os.PathLike[str]) -> Result:
+    """The run in a file, as far as it has come; the file is left as it is, and may be in use.
+
+    Raises:
+        StorageError: there is no such file, or it is not the whole file of a run.
+
+    """
+    header, trials, _ = read(Path(path))
+    success = any(trial.status == "done" for trial in trials)
+    message = f"loaded {len(_made(trials))} evaluations"
+    return _result(trials, len(header["space"]["low"]), success=success, message=message)
+
+
+def _made(trials: list[Trial]) -> list[Trial]:
+    """The evaluations that are finished, those before the run (`x0`, `y0`) left out."""
+    return [trial for trial in trials if trial.status != "open" and trial.origin != "told"]
+
+
+def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial, on_error: OnError) -> Trial:
     try:
         value = fun(trial.x.copy())  # a copy: what fun does to its argument stays its own affair
-    except BaseException as error:
-        opt.fail(trial, _named(error))
+    except Exception as error:  # and nothing else: an evaluation that was interrupted has not failed
+        failed = opt.fail(trial, _named(error))
+        if on_error == "fail":
+            return failed
         raise
     try:
         return opt.tell(trial, value)
@@ -118,15 +156,14 @@ def _attach(error: BaseException, result: Result) -> None:
     error.add_note(f"cylbo: {result.nfev} evaluations were made; they are in the attribute `result` of this exception.")
 
 
-def _result(opt: Optimizer, n_earlier: int, *, success: bool, message: str) -> Result:
-    trials = opt.trials
-    made = [trial for trial in trials[n_earlier:] if trial.status != "open"]
-    best = opt.best
+def _result(trials: list[Trial], dim: int, *, success: bool, message: str) -> Result:
+    made = _made(trials)
+    best = History(trials).best
     return Result(
         x=None if best is None else best.x.copy(),
         fun=math.nan if best is None else best.value,
         nfev=len(made),
-        x_iters=np.array([trial.x for trial in made]).reshape(len(made), opt.space.dim),
+        x_iters=np.array([trial.x for trial in made]).reshape(len(made), dim),
         func_vals=np.array([trial.value for trial in made]),
         success=success,
         message=message if best is not None else f"{message}; no evaluation succeeded",

@@ -1,17 +1,22 @@
 """Ask and tell: the only object with memory. Nothing numerical happens here."""
 
+import os
 import time
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.config import Config, resolve_method
+from cylbo.config import Config, described, resolve_method
 from cylbo.geometry import Array
 from cylbo.learn import State
 from cylbo.space import Bounds, Region, Space, checked_numbers
+from cylbo.storage import Store
 from cylbo.suggest import Known, suggest
 from cylbo.threads import blas_threads
 from cylbo.trial import History, Trial, checked_value
+from cylbo.version import __version__
 
 __all__ = ["Optimizer"]
 
@@ -41,8 +46,10 @@ class Optimizer:
         x0: ArrayLike | None = None,
         y0: ArrayLike | None = None,
         region: Region = "box",
+        storage: str | os.PathLike[str] | None = None,
+        resume: bool = False,
     ) -> None:
-        """Set up a search.
+        """Set up a search, or go on with a stored one.
 
         Args:
             bounds: (d, 2), a (low, high) per parameter.
@@ -53,15 +60,28 @@ class Optimizer:
             y0: (k,) values at `x0`.
             region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the
                 box, for objectives that are defined everywhere (the paper's experiments).
+            storage: a file in which every ask and tell is kept before it returns. One optimizer at a time may hold it;
+                `close` or the end of the process lets it go.
+            resume: go on with the run in that file, if there is one; then bounds, center, region and method must be
+                those it began with, and so must seed, x0 and y0, or be None. Trials that were open are open still.
 
         """
+        if resume and storage is None:
+            raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
         self.config = resolve_method(method)
         self.space = Space(bounds, center, region)
+        points, values = self._checked_earlier(x0, y0)
         self.seed = _checked_seed(seed)
         self.history = History()
         self._state: State = None
-        self._queue: list[Array] = []
-        self._take_earlier(x0, y0)
+        if values is not None:
+            for x, y in zip(points, values.tolist(), strict=True):
+                self.history.keep(self.history.new(x, value=y, status="done", origin="told"))
+        self._queue = [] if values is not None else list(points)
+        self._store: Store | None = None
+        if storage is not None:
+            given = ["space", "method"] + ["seed"] * (seed is not None) + ["x0", "y0"] * (x0 is not None)
+            self._keep_in(Path(storage), points, values, given, resume=resume)
 
     @property
     def best(self) -> Trial | None:
@@ -79,34 +99,55 @@ class Optimizer:
         Never fails for numerical reasons; `trial.origin` says how the point came about.
         """
         began = time.perf_counter()
-        center = self.space.center
+        center, state = self.space.center, self._state
         if self._queue:
-            x, origin = self._queue.pop(0), "given"
+            x, origin = self._queue[0], "given"
         elif not any(np.array_equal(trial.x, center) for trial in self.history.all):
             x, origin = center, "center"
         else:
-            x, origin = self._suggest()
-        return self.history.add(x, origin=origin, seconds=time.perf_counter() - began)
+            x, origin, state = self._suggest()
+        trial = self.history.new(x, origin=origin, seconds=time.perf_counter() - began)
+        if self._store is not None:
+            self._store.asked(trial, state)
+        # Nothing has changed up to here, whatever went wrong
+        self._state = state
+        del self._queue[:1]
+        return self.history.keep(trial)
 
     def tell(self, trial: Trial | int, value: float) -> Trial:
         """Record the value of an open trial (or of its id); a value that is not one finite number changes nothing."""
         found = self.history[trial]
-        return self.history.close(trial, value=checked_value(value, found), status="done")
+        return self._close(self.history.closed(trial, value=checked_value(value, found), status="done"))
 
     def fail(self, trial: Trial | int, reason: str = "") -> Trial:
         """Record that an open trial gave nothing: its surroundings are expected to be no better than the median."""
-        return self.history.close(trial, status="failed", reason=str(reason))
+        return self._close(self.history.closed(trial, status="failed", reason=str(reason)))
 
-    def _suggest(self) -> tuple[Array, str]:
+    def close(self) -> None:
+        """Let go of the file, if there is one, so that others may go on with it. Done twice it does nothing."""
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _close(self, trial: Trial) -> Trial:
+        if self._store is not None:
+            self._store.closed(trial)
+        return self.history.keep(trial)
+
+    def _suggest(self) -> tuple[Array, str, State]:
         rng = np.random.default_rng([self.seed, len(self.history)])
         # Numbers that vanish or overflow on the way are dealt with there, whatever the caller has set NumPy to do
         with blas_threads(self.config.threads), np.errstate(all="ignore"):
             suggestion = suggest(self._known(), self._state, self.space.domain, self.config, rng)
-        self._state = suggestion.state
         x, origin = self.space.to_user(suggestion.x), str(suggestion.rung)
         while any(np.array_equal(x, trial.x) for trial in self.trials):  # only rounding to user units can do that
             x, origin = rng.uniform(self.space.low, self.space.high), "space-filling"
-        return x, origin
+        return x, origin, suggestion.state
 
     def _known(self) -> Known:
         done = self.history.of("done")
@@ -122,22 +163,38 @@ class Optimizer:
             return np.empty((0, self.space.dim))
         return self.space.to_ball(np.stack([trial.x for trial in trials]))
 
-    def _take_earlier(self, x0: ArrayLike | None, y0: ArrayLike | None) -> None:
+    def _checked_earlier(self, x0: ArrayLike | None, y0: ArrayLike | None) -> tuple[Array, Array | None]:
+        """Points (k, d), and their values (k,) if they have been evaluated."""
         if x0 is None:
             if y0 is not None:
                 raise ValueError("y0 was given without x0; pass the (k, d) points that gave these values as x0.")
-            return
+            return np.empty((0, self.space.dim)), None
         points = self.space.checked_evaluated(x0, "x0")
         if y0 is None:
-            self._queue = list(points)
-            return
+            return points, None
         values = checked_numbers(y0, "y0")
         if values.shape != (len(points),):
             raise ValueError(f"y0 must have shape ({len(points)},), one value per row of x0, got {values.shape}.")
         if not np.isfinite(values).all():
             raise ValueError(f"y0 must be finite, got {values}; leave failed evaluations out of x0 and y0.")
-        for x, y in zip(points, values.tolist(), strict=True):
-            self.history.add(x, value=y, status="done", origin="told")
+        return points, values
+
+    def _keep_in(self, path: Path, points: Array, values: Array | None, given: list[str], *, resume: bool) -> None:
+        """Begin the file, or take over what is in it."""
+        header = {
+            "cylbo": __version__,
+            "space": self.space.to_json(),
+            "method": described(self.config),
+            "seed": self.seed,
+            "x0": points.tolist(),
+            "y0": None if values is None else values.tolist(),
+        }
+        self._store, stored = Store.begin(path, header, self.history.all, resume=resume, given=given)
+        if stored is not None:
+            self.seed, self.history, self._state = stored.header["seed"], History(stored.trials), stored.state
+            waiting = [] if stored.header["y0"] is not None else stored.header["x0"]
+            asked = sum(trial.origin == "given" for trial in stored.trials)
+            self._queue = [np.array(x) for x in waiting[asked:]]
 
 
 def _checked_seed(seed: int | None) -> int:

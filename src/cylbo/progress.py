@@ -20,7 +20,7 @@ __all__ = ["ProgressBar"]
 class ProgressBar:
     """Shows nothing unless `shown`; never touches the optimisation."""
 
-    def __init__(self, budget: int, *, shown: bool) -> None:
+    def __init__(self, budget: int, *, done: int = 0, shown: bool) -> None:
         self._bar = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),
@@ -32,7 +32,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             disable=not shown,
         )
-        self._task = self._bar.add_task("", total=budget, best="-", seconds="-")
+        self._task = self._bar.add_task("", total=budget, completed=done, best="-", seconds="-")
         self._seconds: list[float] = []
 
     def __enter__(self) -> "ProgressBar":

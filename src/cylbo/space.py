@@ -47,6 +47,15 @@ class Space:
         """The number of parameters, d."""
         return len(self.low)
 
+    def to_json(self) -> dict[str, object]:
+        """What makes two spaces the same."""
+        return {
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "center": self.center.tolist(),
+            "region": self.region,
+        }
+
     def _to_box(self, x: Array) -> Array:
         return 2.0 * ((x - self.low) / (self.high - self.low)) - 1.0
 

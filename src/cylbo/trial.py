@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,8 +37,8 @@ class Trial:
 class History:
     """All trials in the order of their ids."""
 
-    def __init__(self) -> None:
-        self._trials: list[Trial] = []
+    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+        self._trials = list(trials)
 
     def __len__(self) -> int:
         return len(self._trials)
@@ -53,23 +54,24 @@ class History:
             raise UnknownTrialError(f"trial {i} comes from another optimizer; tell it to the one that asked it.")
         return found
 
-    def add(self, x: Array, **fields: object) -> Trial:
-        """A new trial with the next id."""
+    def new(self, x: Array, **fields: object) -> Trial:
+        """A trial with the next id, not yet kept."""
         x = np.array(x)
         x.flags.writeable = False
-        trial = Trial(len(self), x, **fields)  # type: ignore[arg-type]
-        self._trials.append(trial)
-        return trial
+        return Trial(len(self), x, **fields)  # type: ignore[arg-type]
 
-    def close(self, trial: int | Trial, **fields: object) -> Trial:
-        """The trial with its outcome; only an open one may be closed."""
+    def closed(self, trial: int | Trial, **fields: object) -> Trial:
+        """The trial with its outcome, not yet kept; only an open one may be closed."""
         found = self[trial]
         if found.status != "open":
             was = f"told ({found.value})" if found.status == "done" else f"reported as failed ({found.reason!r})"
             raise TrialClosedError(f"trial {found.id} was already {was}; ask() for a new one.")
-        closed = dataclasses.replace(found, **fields)  # type: ignore[arg-type]
-        self._trials[found.id] = closed
-        return closed
+        return dataclasses.replace(found, **fields)  # type: ignore[arg-type]
+
+    def keep(self, trial: Trial) -> Trial:
+        """Take in a new trial, or the outcome of one."""
+        self._trials[trial.id : trial.id + 1] = [trial]
+        return trial
 
     def of(self, status: Status) -> list[Trial]:
         """The trials of that status, by id."""
