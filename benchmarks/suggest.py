@@ -33,10 +33,10 @@ from rich.progress import track
 
 from cylbo.bench.functions import problem
 from cylbo.bench.methods import botorch, optuna
+from cylbo.box import Box
 from cylbo.config import DEFAULT
 from cylbo.optimizer import Optimizer
 from cylbo.outputs import standardized
-from cylbo.space import Space
 from cylbo.suggest import Known, suggest
 from cylbo.threads import blas_threads
 
@@ -72,7 +72,7 @@ def seconds_of_paper(x: Array, y: Array, seed: int) -> float:
 def seconds_of_default(x: Array, y: Array, seed: int) -> float:
     """The mean from one fit of all forms to the next, which comes when the data have grown by a tenth."""
     begin = math.floor(len(x) / (1.0 + DEFAULT.refit_growth))
-    domain, none = Space(_box(x)).domain, np.empty((0, x.shape[1]))
+    domain, none = Box(_box(x)).domain, np.empty((0, x.shape[1]))
     state, seconds = None, []
     with blas_threads(DEFAULT.threads), np.errstate(all="ignore"):
         for i in range(begin, len(x) + 1):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cylbo.geometry import Domain, from_polar, polar, project_to_ball, project_to_box
+from cylbo.geometry import Domain, Lattice, from_polar, polar, project_to_ball, project_to_box
 
 DIMS = (1, 2, 20, 500)
 
@@ -138,3 +138,28 @@ def test_unit_cube_is_spread_over_the_box():
     u = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.2]])
     expected = np.array([[-1.0, 2.0], [3.0, 2.5], [1.0, 2.1]])
     assert np.allclose(domain.from_unit_cube(u), expected)
+
+
+def halves(x):
+    """Coordinate 0 on the multiples of 1/2, coordinate 1 as it is."""
+    return np.stack([np.round(2.0 * x[:, 0]) / 2.0, x[:, 1]], -1)
+
+
+def test_a_domain_with_a_lattice_proposes_points_of_it_only():
+    lattice = Lattice(halves, lambda x, rng: x, np.array([True, False]))
+    low, high = np.array([-1.0, -0.5]), np.array([1.0, 0.5])
+    domain, plain = Domain(low, high, 2.0, lattice=lattice), Domain(low, high, 2.0)
+    x = points(np.random.default_rng(0), 500, 2, 2.0)
+    u = np.random.default_rng(1).random((500, 2))
+    for ours, continuous in (
+        (domain.project(x), plain.project(x)),
+        (domain.from_unit_cube(u), plain.from_unit_cube(u)),
+    ):
+        assert set(ours[:, 0].tolist()) == {-1.0, -0.5, 0.0, 0.5, 1.0}
+        assert (np.abs(ours[:, 0] - continuous[:, 0]) <= 0.25).all()
+        assert np.array_equal(ours[:, 1], continuous[:, 1])
+        assert domain.contains(ours).all()
+
+
+def test_a_domain_is_continuous_unless_it_is_told_otherwise():
+    assert cube(2, within_box=True).lattice is None

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import scipy.stats
 import torch
 from scipy.stats import qmc
 
-from cylbo.geometry import Domain
+from cylbo.geometry import Domain, Lattice
 from cylbo.maximize import (
     FEW_COORDINATES,
     FEW_SHARES,
@@ -767,3 +768,57 @@ def test_quasi_newton_climb_asks_for_one_row_at_a_time_and_modifies_nothing():
     starts.flags.writeable = False
     ends, values = climb_quasi_newton(slope, starts, cube(3), **QUASI)
     assert (ends.shape, values.shape) == ((5, 3), (5,))
+
+
+def on_lattice(step, jumps):
+    """The square [-1, 1]^2 with coordinate 0 on the multiples of `step`."""
+
+    def snapped(x):
+        return np.stack([np.round(x[:, 0] / step) * step, x[:, 1]], -1)
+
+    return dataclasses.replace(cube(2), lattice=Lattice(snapped, lambda x, rng: x, np.array([jumps, False])))
+
+
+@pytest.mark.parametrize("max_steps", [1, 60])
+def test_quasi_newton_climb_leaves_coordinates_that_jump_where_they_are(max_steps):
+    top = np.array([0.3, -0.4])
+    slope, A = concave(top, np.random.default_rng(0), 1.0)
+    starts = np.array([[-1.0, 0.9], [0.0, -0.9], [0.5, 0.2], [1.0, 0.0]])
+    ends, values = climb_quasi_newton(slope, starts, on_lattice(0.5, True), learning_rate=0.05, max_steps=max_steps)
+    assert np.array_equal(ends[:, 0], starts[:, 0])
+    assert (values >= slope(starts)[0]).all()
+    np.testing.assert_allclose(values, slope(ends)[0], rtol=1e-12)
+    if max_steps > 1:  # along the line that is left the top has a closed form
+        line = top[1] - A[1, 0] * (starts[:, 0] - top[0]) / A[1, 1]
+        np.testing.assert_allclose(ends[:, 1], np.clip(line, -1.0, 1.0), atol=1e-4)
+
+
+def test_quasi_newton_climb_rounds_coordinates_that_can_be_climbed_and_values_them_where_they_end():
+    top = np.array([0.3, -0.4])
+    slope, _ = concave(top, np.random.default_rng(0), 0.0)
+    starts = np.array([[-0.75, 0.9], [1.0, -0.9]])
+    ends, values = climb_quasi_newton(slope, starts, on_lattice(0.25, False), **QUASI)
+    np.testing.assert_allclose(ends, [[0.25, -0.4]] * 2, atol=1e-4)  # the multiple of 1/4 nearest to the top
+    assert ends[:, 0].tolist() == [0.25, 0.25]
+    np.testing.assert_allclose(values, slope(ends)[0], rtol=1e-12)
+    assert (values < 3.0 - 1e-4).all()  # which is the value on top
+
+
+def test_climbs_that_project_end_on_the_lattice():
+    slope, _ = concave(np.array([0.3, -0.4]), np.random.default_rng(0), 0.0)
+    starts = np.array([[-0.5, 0.9], [1.0, -0.9]])
+    ends, values = climb_keeping_best(slope, starts, on_lattice(0.5, True), learning_rate=0.05, max_steps=20)
+    assert set(ends[:, 0].tolist()) <= {-1.0, -0.5, 0.0, 0.5, 1.0}
+    np.testing.assert_allclose(values, slope(ends)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [sobol_window, sobol_shifted, uniform])
+def test_spreads_and_sprays_lie_on_the_lattice(spread):
+    domain, rng = on_lattice(0.5, True), np.random.default_rng(0)
+    for x in (
+        spread(domain, 300, rng),
+        projected_spray(np.zeros((1, 2)), domain, 0.7, 300, rng),
+        sparse_spray(np.zeros((1, 2)), domain, 0.7, 300, rng),
+    ):
+        assert set(x[:, 0].tolist()) == {-1.0, -0.5, 0.0, 0.5, 1.0}
+        assert len(set(x[:, 1].tolist())) > 50

@@ -509,3 +509,81 @@ def test_the_region_reaches_the_search():
     assert ball.fun < -1.0 <= box.fun
     assert np.linalg.norm(ball.x_iters, axis=1).max() <= math.sqrt(3) * (1 + 1e-12)
     assert abs(box.x_iters).max() <= 1.0
+
+
+# ---- named parameters
+
+SPACE = cylbo.Space(
+    c=cylbo.Categorical(["low", "high"]), k=cylbo.Integer(0, 4), x=cylbo.Real(-1, 1), s=cylbo.Real(1e-3, 1e3, log=True)
+)
+DEPTH = {("low", 0): 2.0, ("low", 1): 1.0, ("low", 2): 1.5, ("low", 3): 3.0, ("low", 4): 4.0}
+DEPTH |= {("high", 0): 5.0, ("high", 1): 2.0, ("high", 2): 1.0, ("high", 3): 0.0, ("high", 4): 1.0}
+
+
+def mixed(params):
+    """Each category and integer has a valley of its own, whose bottom is known."""
+    where = 0.1 * params["k"] - (0.5 if params["c"] == "low" else 0.0)
+    size = -1.0 if params["c"] == "low" else 1.0
+    away = (params["x"] - where) ** 2 + 0.2 * (math.log10(params["s"]) - size) ** 2
+    return DEPTH[params["c"], params["k"]] + away
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_of_a_mixed_problem_is_found(seed):
+    """All valleys by brute force: the deepest is at ("high", 3), where x is 0.3 and s is 10."""
+    method = dataclasses.replace(CHEAP, fit_steps=10, warm_steps=2, n_spray=50)
+    result = run(mixed, SPACE, budget=60, seed=seed, method=method)
+    assert (result.params["c"], result.params["k"]) == min(DEPTH, key=DEPTH.get)
+    assert result.fun == mixed(result.params) < 0.02
+    assert result.params["x"] == pytest.approx(0.3, abs=0.15)
+    assert math.log10(result.params["s"]) == pytest.approx(1.0, abs=0.35)
+
+
+def test_the_objective_gets_a_dict_of_its_own():
+    seen = []
+
+    def spoil(params):
+        seen.append([params["k"], *params["w"]])
+        params["w"][:] = 99.0
+        params.clear()
+        return float(len(seen))
+
+    result = run(spoil, cylbo.Space(k=cylbo.Integer(0, 20), w=cylbo.Real(0, 1, shape=2)), budget=4)
+    assert result.x_iters.tolist() == seen
+    assert [[t.params["k"], *t.params["w"]] for t in result.trials] == seen
+
+
+def test_the_result_names_the_best_point():
+    result = run(mixed, SPACE, budget=6)
+    best = min(result.trials, key=lambda t: t.value)
+    assert result.params == best.params
+    assert np.array_equal(result.x, best.x)
+    assert result.x_iters.shape == (6, 4)
+    assert run(budget=2).params is None
+
+
+def test_earlier_points_by_name_cost_no_budget_and_count_for_the_best():
+    x0 = [{"c": "high", "k": 3, "x": 0.3, "s": 10.0}, {"c": "low", "k": 0, "x": 0.0, "s": 1.0}]
+    result = run(mixed, SPACE, budget=3, x0=x0, y0=[mixed(p) for p in x0])
+    assert (result.nfev, len(result.trials)) == (3, 5)
+    assert result.params == x0[0]
+    first = run(mixed, SPACE, budget=3, x0=x0)
+    assert [t.params for t in first.trials[:2]] == x0
+    assert first.nfev == 3
+
+
+def test_to_maximise_gives_the_points_of_the_negative_and_the_users_values():
+    down = run(mixed, SPACE, budget=8)
+    up = run(lambda params: -mixed(params), SPACE, budget=8, direction="maximize")
+    assert np.array_equal(up.x_iters, down.x_iters)
+    assert np.array_equal(up.func_vals, -down.func_vals)
+    assert up.fun == -down.fun == up.func_vals.max()
+    assert up.params == down.params
+
+
+def test_a_space_that_is_refused_calls_nothing():
+    fun = Recorded()
+    for options in ({"center": {"c": "low"}}, {"x0": [{}]}, {"region": "ball"}, {"direction": "up"}):
+        with pytest.raises(ValueError, match=r"center|x0|region|direction"):
+            run(fun, SPACE, **options)
+    assert not fun.x

@@ -756,3 +756,50 @@ def test_earlier_points_of_the_ball_are_taken_with_region_ball_only():
     assert make(region="ball", x0=outside, y0=[1.0]).best.x.tolist() == outside[0]
     with pytest.raises(ValueError, match="inside the bounds"):
         make(x0=outside, y0=[1.0])
+
+
+# ---- large values may be good
+
+
+SPACE = cylbo.Space(r=cylbo.Real(0, 1), k=cylbo.Integer(0, 9), c=cylbo.Categorical(["a", "b", "c"]))
+
+
+@every_method
+@pytest.mark.parametrize("bounds", [BOX, SPACE], ids=["box", "space"])
+def test_to_maximise_is_to_minimise_the_negative_bit_for_bit(bounds, method):
+    down, up = make(bounds, method=method), make(bounds, method=method, direction="maximize")
+    for i in range(8):
+        trials = [opt.ask() for opt in (down, up)]
+        assert trials[0].x.tobytes() == trials[1].x.tobytes()
+        assert trials[0].origin == trials[1].origin
+        if i == 4:
+            down.fail(trials[0])
+            up.fail(trials[1])
+            continue
+        value = float(np.sin(3.0 * trials[0].x).sum())
+        down.tell(trials[0], -value)
+        assert up.tell(trials[1], value).value == value
+    assert up.best.id == down.best.id
+    assert up.best.value == -down.best.value == max(t.value for t in up.history.of("done"))
+
+
+def test_earlier_evaluations_are_kept_as_they_were_told_whatever_the_direction():
+    x0, y0 = [[0.0, 11.0, -4.2], [1.0, 12.0, -4.3], [2.0, 13.0, -4.4]], [1.0, 5.0, 3.0]
+    up, down = make(x0=x0, y0=y0, direction="maximize"), make(x0=x0, y0=[-y for y in y0])
+    assert [t.value for t in up.trials] == y0
+    assert up.best.value == 5.0
+    assert np.array_equal(points_of(played(up, 4, lambda x: -bowl(x))), points_of(played(down, 4)))
+
+
+def test_of_equal_values_the_earliest_is_the_best_whatever_the_direction():
+    for direction in ("minimize", "maximize"):
+        assert played(make(direction=direction), 4, lambda x: 1.0).best.id == 0
+
+
+@pytest.mark.parametrize("direction", ["max", "Maximize", "", None, True, 1, -1])
+def test_an_unknown_direction_is_named_with_the_known_ones(direction, tmp_path):
+    path = tmp_path / "run.db"
+    for call in (make, lambda **options: cylbo.minimize(bowl, BOX, budget=1, **options)):
+        with pytest.raises(ValueError, match=f"direction must be 'minimize' or 'maximize', got {direction!r}"):
+            call(direction=direction, storage=path)
+    assert not path.exists()

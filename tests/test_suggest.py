@@ -10,11 +10,12 @@ import cylbo
 from cylbo import learn as learn_room
 from cylbo import suggest as suggest_room
 from cylbo.acquisition import Acquired
+from cylbo.box import Box
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
 from cylbo.fit import Form
+from cylbo.frame import Frame
 from cylbo.learn import Fits, fitted, sampled
 from cylbo.slice_sampler import Chain
-from cylbo.space import Space
 from cylbo.suggest import Known, suggest
 
 QUICK = {"n_sobol": 256, "sweeps": 2, "first_sweeps": 5, "max_steps": 10, "fit_steps": 5, "warm_steps": 2}
@@ -22,7 +23,7 @@ METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.
 CYLINDER = METHODS["cylinder"]
 SAMPLED = {name: config for name, config in METHODS.items() if config.learn is sampled}
 D = 3
-DOMAIN = Space([(-1, 1)] * D).domain
+DOMAIN = Box([(-1, 1)] * D).domain
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 every_sampled_method = pytest.mark.parametrize("method", SAMPLED.values(), ids=SAMPLED)
@@ -315,7 +316,7 @@ def test_the_default_method_learns_the_hyperparameters_of_every_form():
 @pytest.mark.parametrize("region", ["box", "ball"])
 def test_every_form_suggests_a_new_point_wherever_the_centre_is(form, region):
     method = dataclasses.replace(METHODS["default"], forms=(form,))
-    space = Space([(-1, 1)] * D, center=np.array([1.0, -0.6, 0.2]), region=region)
+    space = Box([(-1, 1)] * D, center=np.array([1.0, -0.6, 0.2]), region=region)
     data = known(8, pending=1, failed=1)
     data = Known(*(part if part.ndim == 1 else space.to_ball(part) for part in dataclasses.astuple(data)))
     suggestion = suggest(data, None, space.domain, method, rng())
@@ -395,3 +396,68 @@ def test_the_fitted_model_finds_a_new_point_whatever_the_data(x, y, pending, fai
         state = suggestion.state
         assert np.isfinite(thetas(state)).all()
         assert np.isfinite([*learned[-1].y, learned[-1].best]).all()
+
+
+# ---- a domain that is partly discrete
+
+FRAME = Frame(cylbo.Space(r=cylbo.Real(0, 1), k=cylbo.Integer(0, 4), c=cylbo.Categorical(["a", "b", "c"])))
+LATTICE = FRAME.domain
+SNAPPING = {name: METHODS[name] for name in ("default", "cylinder")}
+snapping_methods = pytest.mark.parametrize("method", SNAPPING.values(), ids=SNAPPING)
+
+
+def known_on_lattice(n=6, *, pending=1, failed=1):
+    x = LATTICE.from_unit_cube(rng(5).random((n + pending + failed, LATTICE.dim)))
+    return Known(x=x[:n], y=rng(6).standard_normal(n), pending=x[n : n + pending], failed=x[n + pending :])
+
+
+@every_method
+def test_a_suggestion_on_a_lattice_is_a_new_point_of_it(method):
+    data = known_on_lattice()
+    for seed in range(3):
+        suggestion = suggest(data, None, LATTICE, method, rng(seed))
+        assert suggestion.rung == "model"
+        assert bool(LATTICE.contains(suggestion.x[None])[0])
+        np.testing.assert_allclose(FRAME.to_ball(FRAME.to_user(suggestion.x)[None])[0], suggestion.x, atol=1e-14)
+        assert is_fresh(suggestion.x, data)
+
+
+@snapping_methods
+def test_candidates_on_a_lattice_are_new_and_some_differ_from_the_best_in_one_discrete_thing_only(method, monkeypatch):
+    data, kept = known_on_lattice(), []
+    best_starts = suggest_room.best_starts
+    monkeypatch.setattr(
+        suggest_room, "best_starts", lambda groups, *a, **k: kept.extend(groups) or best_starts(groups, *a, **k)
+    )
+    suggest(data, None, LATTICE, method, rng())
+    x = np.concatenate(kept)
+    assert all(is_fresh(point, data) for point in x)
+    assert (x != 0).any(-1).all()
+    user = np.stack([FRAME.to_user(point) for point in x])
+    np.testing.assert_allclose(FRAME.to_ball(user), x, atol=1e-14)
+    best = FRAME.to_user(data.x[data.y.argmin()])
+    beside = user[np.isclose(user[:, 0], best[0], rtol=0, atol=1e-12)]
+    assert ((beside[:, 1:] != best[1:]).sum(-1) == 1).any()
+
+
+@every_method
+def test_a_climb_that_is_rounded_back_to_a_known_point_leaves_the_starts(method):
+    data = known_on_lattice()
+
+    def climb(slope, starts, domain, *, learning_rate, max_steps):
+        return np.tile(data.x[0], (len(starts), 1)), np.full(len(starts), 1e300)
+
+    suggestion = suggest(data, None, LATTICE, dataclasses.replace(method, climb=climb), rng())
+    assert suggestion.rung == "model"
+    assert is_fresh(suggestion.x, data)
+
+
+@snapping_methods
+def test_the_only_point_that_is_left_of_a_lattice_is_suggested(method):
+    frame = Frame(cylbo.Space(k=cylbo.Integer(0, 3), c=cylbo.Categorical(["a", "b", "c"])))
+    every = frame.to_ball(np.array([[k, c] for k in range(4) for c in range(3)], dtype=float))
+    for left in (0, 4, 11):
+        x = np.delete(every, left, 0)
+        data = Known(x=x, y=np.sin(3.0 * x.sum(-1)), pending=x[:0], failed=x[:0])
+        suggestion = suggest(data, None, frame.domain, method, rng())
+        np.testing.assert_allclose(suggestion.x, every[left], atol=1e-14)

@@ -15,12 +15,14 @@ from cylbo.errors import (
     CylboError,
     NotPositiveDefiniteError,
     SamplingError,
+    SpaceExhaustedError,
     StorageError,
     TrialClosedError,
     UnknownTrialError,
 )
 from cylbo.minimize import Result, load, minimize
 from cylbo.optimizer import Optimizer
+from cylbo.space import Boolean, Categorical, Integer, Real, Space
 from cylbo.trial import Trial
 from cylbo.version import __version__
 
@@ -28,12 +30,18 @@ __all__ = [
     "DEFAULT",
     "METHODS",
     "PAPER",
+    "Boolean",
+    "Categorical",
     "Config",
     "CylboError",
+    "Integer",
     "NotPositiveDefiniteError",
     "Optimizer",
+    "Real",
     "Result",
     "SamplingError",
+    "Space",
+    "SpaceExhaustedError",
     "StorageError",
     "Trial",
     "TrialClosedError",

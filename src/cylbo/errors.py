@@ -5,6 +5,7 @@
     ├── SamplingError              no hyperparameters with a finite density were found (also ArithmeticError)
     ├── UnknownTrialError          a trial that this optimizer never handed out (also KeyError)
     ├── TrialClosedError           a trial that was told or failed before (also ValueError)
+    ├── SpaceExhaustedError        every point of a finite space has been asked for
     └── StorageError               a file that cannot be used: missing, damaged, of another run, in use (also OSError)
 
 Plain mistakes in arguments raise ValueError or TypeError. The two arithmetic ones never leave
@@ -15,6 +16,7 @@ __all__ = [
     "CylboError",
     "NotPositiveDefiniteError",
     "SamplingError",
+    "SpaceExhaustedError",
     "StorageError",
     "TrialClosedError",
     "UnknownTrialError",
@@ -42,6 +44,10 @@ class UnknownTrialError(CylboError, KeyError):
 
 class TrialClosedError(CylboError, ValueError):
     """The trial already has a value or was already reported as failed."""
+
+
+class SpaceExhaustedError(CylboError):
+    """Every point of a finite space has been asked for."""
 
 
 class StorageError(CylboError, OSError):

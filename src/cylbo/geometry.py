@@ -6,12 +6,14 @@ The user's box is [-1, 1]^d in scaled units; the ball B(0, R) circumscribes it (
 centre in the middle of the box R = sqrt(d).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Domain", "from_polar", "polar", "project_to_ball", "project_to_box"]
+__all__ = ["Array", "Domain", "Lattice", "from_polar", "polar", "project_to_ball", "project_to_box"]
 
 Array = NDArray[np.float64]
 
@@ -45,6 +47,15 @@ def project_to_box(x: Array, low: Array, high: Array) -> Array:  # (m, d), (d,),
 
 
 @dataclass(frozen=True, eq=False)
+class Lattice:
+    """What of a domain is discrete, in ball coordinates."""
+
+    snapped: Callable[[Array], Array]  # (m, d) -> (m, d) nearest points that can be evaluated
+    redrawn: Callable[[Array, Generator], Array]  # (m, d) -> (m, d) neighbours that differ in something discrete
+    jumps: NDArray[np.bool_]  # (d,) coordinates along which nothing can be climbed
+
+
+@dataclass(frozen=True, eq=False)
 class Domain:
     """Where suggestions may lie, in ball coordinates.
 
@@ -56,6 +67,7 @@ class Domain:
     high: Array  # (d,) the box's upper corner
     radius: float  # R, of the smallest ball about 0 that holds the box
     within_box: bool = True
+    lattice: Lattice | None = None  # None: everything is continuous
 
     @property
     def dim(self) -> int:
@@ -64,7 +76,10 @@ class Domain:
 
     def project(self, x: Array) -> Array:  # (m, d) -> (m, d)
         """The nearest points that may be proposed."""
-        return project_to_box(x, self.low, self.high) if self.within_box else project_to_ball(x, self.radius)
+        if not self.within_box:
+            return project_to_ball(x, self.radius)
+        x = project_to_box(x, self.low, self.high)
+        return x if self.lattice is None else self.lattice.snapped(x)
 
     def contains(self, x: Array) -> NDArray[np.bool_]:  # (m, d) -> (m,)
         """Whether each point may be proposed."""
@@ -74,4 +89,5 @@ class Domain:
 
     def from_unit_cube(self, u: Array) -> Array:  # (m, d) -> (m, d)
         """Points of [0, 1]^d spread over the user's box."""
-        return self.low + u * (self.high - self.low)
+        x = self.low + u * (self.high - self.low)
+        return x if self.lattice is None else self.lattice.snapped(x)

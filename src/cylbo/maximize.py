@@ -207,7 +207,6 @@ def climb_quasi_newton(
     """
     if not domain.within_box:
         return climb_keeping_best(slope, starts, domain, learning_rate=learning_rate, max_steps=max_steps)
-    bounds = np.stack([domain.low, domain.high], -1)
 
     def loss(x: Array) -> tuple[float, Array]:
         value, gradient = slope(x[None])
@@ -215,6 +214,10 @@ def climb_quasi_newton(
         return (-float(value[0]), -gradient[0]) if usable else (np.finfo(float).max, np.zeros_like(x))
 
     def climbed(x: Array, steps: int) -> tuple[Array, float]:
+        low, high = domain.low, domain.high
+        if domain.lattice is not None:
+            low, high = np.where(domain.lattice.jumps, x, low), np.where(domain.lattice.jumps, x, high)
+        bounds = np.stack([low, high], -1)
         end = minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
         return end.x, float(end.fun)
 
@@ -224,6 +227,8 @@ def climb_quasi_newton(
         for i in sorted(range(len(ends)), key=lambda i: ends[i][1])[:2]:
             ends[i] = climbed(ends[i][0], max_steps - first)
     points = domain.project(np.stack([x for x, _ in ends]))
+    if domain.lattice is not None:  # what was climbed to and what can be evaluated may differ
+        return points, slope(points)[0]
     return points, np.array([-fun if fun < np.finfo(float).max else np.nan for _, fun in ends])
 
 

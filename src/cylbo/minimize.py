@@ -1,22 +1,26 @@
 """The loop that most people want."""
 
+import copy
+import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.box import Bounds, Region
 from cylbo.config import Config
+from cylbo.errors import SpaceExhaustedError, StorageError
 from cylbo.geometry import Array
 from cylbo.optimizer import Optimizer
 from cylbo.progress import ProgressBar
-from cylbo.space import Bounds, Region
+from cylbo.space import Space
 from cylbo.storage import read
-from cylbo.trial import History, Trial
+from cylbo.trial import Direction, History, Trial
 
 __all__ = ["Result", "load", "minimize"]
 
@@ -36,19 +40,21 @@ class Result:
     success: bool  # the budget was used up (or the callback stopped) and there is a best point
     message: str
     trials: list[Trial] = field(repr=False)  # everything, earlier evaluations first
+    params: Mapping[str, Any] | None = None  # the best point by name; None in a box without names
 
 
 def minimize(
-    fun: Callable[[Array], float],
-    bounds: Bounds,
+    fun: Callable[[Any], float],
+    bounds: Bounds | Space,
     *,
     budget: int = 200,
     seed: int | None = None,
     method: str | Config = "default",
-    center: ArrayLike | None = None,
-    x0: ArrayLike | None = None,
+    center: ArrayLike | Mapping[str, Any] | None = None,
+    x0: ArrayLike | Sequence[Mapping[str, Any]] | None = None,
     y0: ArrayLike | None = None,
     region: Region = "box",
+    direction: Direction = "minimize",
     callback: Callable[[Trial], object] | None = None,
     progress: bool = False,
     on_error: OnError = "raise",
@@ -58,8 +64,10 @@ def minimize(
     """Minimise an expensive function.
 
     Args:
-        fun: takes a (d,) array in user units, returns a number. NaN or infinity counts as a failed evaluation.
-        bounds: (d, 2), a (low, high) per parameter.
+        fun: takes a (d,) array in user units, or a dict if `bounds` is a `cylbo.Space`; returns a number. NaN or
+            infinity counts as a failed evaluation.
+        bounds: (d, 2), a (low, high) per parameter; or a `cylbo.Space` of named ones, then `center` is a dict and `x0`
+            a list of dicts.
         budget: the number of evaluations of `fun`, those of a stored run included.
         seed: any non-negative integer; the same seed gives the same run on the same machine.
         method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
@@ -69,6 +77,7 @@ def minimize(
         y0: (k,) values at `x0`.
         region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are
             defined everywhere.
+        direction: "maximize" if large values are good.
         callback: called with every finished trial; may raise StopIteration to end the run.
         progress: show a bar with the best value and the seconds per suggestion.
         on_error: "raise" lets an exception of `fun` through, with the result so far as its attribute `result`, as does
@@ -87,14 +96,27 @@ def minimize(
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
         raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
     opt = Optimizer(
-        bounds, seed=seed, method=method, center=center, x0=x0, y0=y0, region=region, storage=storage, resume=resume
+        bounds,
+        seed=seed,
+        method=method,
+        center=center,
+        x0=x0,
+        y0=y0,
+        region=region,
+        direction=direction,
+        storage=storage,
+        resume=resume,
     )
     message = f"used the budget of {budget} evaluations"
     try:
         done = len(_made(opt.trials))
         with opt, ProgressBar(budget, done=done, shown=progress) as bar:
             for _ in range(budget - done):
-                trial = next(iter(opt.history.of("open")), None) or opt.ask()
+                try:
+                    trial = next(iter(opt.history.of("open")), None) or opt.ask()
+                except SpaceExhaustedError:
+                    message = f"evaluated all {opt.space.n_points} points of the space"
+                    break
                 trial = _evaluate(fun, opt, trial, on_error)
                 bar.update(trial, opt.best)
                 if callback is not None:
@@ -104,9 +126,9 @@ def minimize(
                         message = "stopped by the callback"
                         break
     except BaseException as error:
-        _attach(error, _result(opt.trials, opt.space.dim, success=False, message=f"stopped by {_named(error)}"))
+        _attach(error, _result(opt.history, opt.space.dim, success=False, message=f"stopped by {_named(error)}"))
         raise
-    return _result(opt.trials, opt.space.dim, success=opt.best is not None, message=message)
+    return _result(opt.history, opt.space.dim, success=opt.best is not None, message=message)
 
 
 def load(path: str | os.PathLike[str]) -> Result:
@@ -117,9 +139,16 @@ def load(path: str | os.PathLike[str]) -> Result:
 
     """
     header, trials, _ = read(Path(path))
+    space = header["space"]
+    if "parameters" in space:
+        try:
+            named = Space.from_json(space)
+        except ValueError as error:
+            raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
+        trials = [dataclasses.replace(trial, params=named.params(trial.x)) for trial in trials]
     success = any(trial.status == "done" for trial in trials)
     message = f"loaded {len(_made(trials))} evaluations"
-    return _result(trials, len(header["space"]["low"]), success=success, message=message)
+    return _result(History(trials, header["direction"]), len(space["center"]), success=success, message=message)
 
 
 def _made(trials: list[Trial]) -> list[Trial]:
@@ -127,9 +156,10 @@ def _made(trials: list[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.status != "open" and trial.origin != "told"]
 
 
-def _evaluate(fun: Callable[[Array], float], opt: Optimizer, trial: Trial, on_error: OnError) -> Trial:
+def _evaluate(fun: Callable[[Any], float], opt: Optimizer, trial: Trial, on_error: OnError) -> Trial:
     try:
-        value = fun(trial.x.copy())  # a copy: what fun does to its argument stays its own affair
+        params = opt.space.params(trial.x)  # anew: what fun does to its argument stays its own affair
+        value = fun(trial.x.copy() if params is None else params)
     except Exception as error:  # and nothing else: an evaluation that was interrupted has not failed
         failed = opt.fail(trial, _named(error))
         if on_error == "fail":
@@ -156,16 +186,16 @@ def _attach(error: BaseException, result: Result) -> None:
     error.add_note(f"cylbo: {result.nfev} evaluations were made; they are in the attribute `result` of this exception.")
 
 
-def _result(trials: list[Trial], dim: int, *, success: bool, message: str) -> Result:
-    made = _made(trials)
-    best = History(trials).best
+def _result(history: History, dim: int, *, success: bool, message: str) -> Result:
+    made, best = _made(history.all), history.best
     return Result(
         x=None if best is None else best.x.copy(),
+        params=None if best is None else copy.deepcopy(best.params),
         fun=math.nan if best is None else best.value,
         nfev=len(made),
         x_iters=np.array([trial.x for trial in made]).reshape(len(made), dim),
         func_vals=np.array([trial.value for trial in made]),
         success=success,
         message=message if best is not None else f"{message}; no evaluation succeeded",
-        trials=trials,
+        trials=history.all,
     )

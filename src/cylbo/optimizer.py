@@ -1,21 +1,26 @@
 """Ask and tell: the only object with memory. Nothing numerical happens here."""
 
+import dataclasses
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.box import Bounds, Box, Region, checked_numbers
 from cylbo.config import Config, described, resolve_method
+from cylbo.errors import SpaceExhaustedError
+from cylbo.frame import Frame
 from cylbo.geometry import Array
 from cylbo.learn import State
-from cylbo.space import Bounds, Region, Space, checked_numbers
+from cylbo.space import Space
 from cylbo.storage import Store
 from cylbo.suggest import Known, suggest
 from cylbo.threads import blas_threads
-from cylbo.trial import History, Trial, checked_value
+from cylbo.trial import Direction, History, Trial, checked_value
 from cylbo.version import __version__
 
 __all__ = ["Optimizer"]
@@ -38,21 +43,23 @@ class Optimizer:
 
     def __init__(
         self,
-        bounds: Bounds,
+        bounds: Bounds | Space,
         *,
         seed: int | None = None,
         method: str | Config = "default",
-        center: ArrayLike | None = None,
-        x0: ArrayLike | None = None,
+        center: ArrayLike | Mapping[str, Any] | None = None,
+        x0: ArrayLike | Sequence[Mapping[str, Any]] | None = None,
         y0: ArrayLike | None = None,
         region: Region = "box",
+        direction: Direction = "minimize",
         storage: str | os.PathLike[str] | None = None,
         resume: bool = False,
     ) -> None:
         """Set up a search, or go on with a stored one.
 
         Args:
-            bounds: (d, 2), a (low, high) per parameter.
+            bounds: (d, 2), a (low, high) per parameter; or a `cylbo.Space` of named ones, then points are dicts:
+                `trial.params`, `center`, the entries of `x0`.
             seed: any non-negative integer; None draws one (see the attribute `seed`).
             method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
             center: (d,) the ball's centre in user units, your best guess; by default the middle of the box.
@@ -60,27 +67,31 @@ class Optimizer:
             y0: (k,) values at `x0`.
             region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the
                 box, for objectives that are defined everywhere (the paper's experiments).
+            direction: "maximize" if large values are good.
             storage: a file in which every ask and tell is kept before it returns. One optimizer at a time may hold it;
                 `close` or the end of the process lets it go.
             resume: go on with the run in that file, if there is one; then bounds, center, region and method must be
                 those it began with, and so must seed, x0 and y0, or be None. Trials that were open are open still.
 
         """
+        if direction not in ("minimize", "maximize"):
+            raise ValueError(f"direction must be 'minimize' or 'maximize', got {direction!r}.")
         if resume and storage is None:
             raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
         self.config = resolve_method(method)
-        self.space = Space(bounds, center, region)
+        self.direction = direction
+        self.space = _framed(bounds, center, region)
         points, values = self._checked_earlier(x0, y0)
         self.seed = _checked_seed(seed)
-        self.history = History()
+        self.history = History(direction=direction)
         self._state: State = None
         if values is not None:
             for x, y in zip(points, values.tolist(), strict=True):
-                self.history.keep(self.history.new(x, value=y, status="done", origin="told"))
+                self.history.keep(self._new(x, value=y, status="done", origin="told"))
         self._queue = [] if values is not None else list(points)
         self._store: Store | None = None
         if storage is not None:
-            given = ["space", "method"] + ["seed"] * (seed is not None) + ["x0", "y0"] * (x0 is not None)
+            given = ["space", "direction", "method"] + ["seed"] * (seed is not None) + ["x0", "y0"] * (x0 is not None)
             self._keep_in(Path(storage), points, values, given, resume=resume)
 
     @property
@@ -97,8 +108,14 @@ class Optimizer:
         """A new open trial, at the most promising point that is not taken yet.
 
         Never fails for numerical reasons; `trial.origin` says how the point came about.
+
+        Raises:
+            SpaceExhaustedError: the space is finite and all of its points have been asked for.
+
         """
         began = time.perf_counter()
+        if len(self.trials) >= self.space.n_points and len(self._taken()) >= self.space.n_points:
+            raise SpaceExhaustedError(f"all {self.space.n_points} points of the space have been asked for.")
         center, state = self.space.center, self._state
         if self._queue:
             x, origin = self._queue[0], "given"
@@ -106,7 +123,7 @@ class Optimizer:
             x, origin = center, "center"
         else:
             x, origin, state = self._suggest()
-        trial = self.history.new(x, origin=origin, seconds=time.perf_counter() - began)
+        trial = self._new(x, origin=origin, seconds=time.perf_counter() - began)
         if self._store is not None:
             self._store.asked(trial, state)
         # Nothing has changed up to here, whatever went wrong
@@ -145,25 +162,33 @@ class Optimizer:
         with blas_threads(self.config.threads), np.errstate(all="ignore"):
             suggestion = suggest(self._known(), self._state, self.space.domain, self.config, rng)
         x, origin = self.space.to_user(suggestion.x), str(suggestion.rung)
-        while any(np.array_equal(x, trial.x) for trial in self.trials):  # only rounding to user units can do that
-            x, origin = rng.uniform(self.space.low, self.space.high), "space-filling"
+        taken = self._taken()
+        if tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
+            x, origin = self.space.unseen(taken, rng), "space-filling"
         return x, origin, suggestion.state
+
+    def _taken(self) -> set[tuple[float, ...]]:
+        """All points that were asked for or told."""
+        return {tuple(trial.x.tolist()) for trial in self.trials}
+
+    def _new(self, x: Array, **fields: object) -> Trial:
+        return self.history.new(x, params=self.space.params(x), **fields)
 
     def _known(self) -> Known:
         done = self.history.of("done")
         return Known(
             x=self._points(done),
-            y=np.array([trial.value for trial in done]),
+            y=self.history.sign * np.array([trial.value for trial in done]),
             pending=self._points(self.history.of("open")),
             failed=self._points(self.history.of("failed")),
         )
 
     def _points(self, trials: list[Trial]) -> Array:  # -> (n, d)
         if not trials:
-            return np.empty((0, self.space.dim))
+            return np.empty((0, self.space.domain.dim))
         return self.space.to_ball(np.stack([trial.x for trial in trials]))
 
-    def _checked_earlier(self, x0: ArrayLike | None, y0: ArrayLike | None) -> tuple[Array, Array | None]:
+    def _checked_earlier(self, x0: Any, y0: ArrayLike | None) -> tuple[Array, Array | None]:  # noqa: ANN401
         """Points (k, d), and their values (k,) if they have been evaluated."""
         if x0 is None:
             if y0 is not None:
@@ -184,6 +209,7 @@ class Optimizer:
         header = {
             "cylbo": __version__,
             "space": self.space.to_json(),
+            "direction": self.direction,
             "method": described(self.config),
             "seed": self.seed,
             "x0": points.tolist(),
@@ -191,10 +217,19 @@ class Optimizer:
         }
         self._store, stored = Store.begin(path, header, self.history.all, resume=resume, given=given)
         if stored is not None:
-            self.seed, self.history, self._state = stored.header["seed"], History(stored.trials), stored.state
+            named = [dataclasses.replace(trial, params=self.space.params(trial.x)) for trial in stored.trials]
+            self.seed, self.history, self._state = stored.header["seed"], History(named, self.direction), stored.state
             waiting = [] if stored.header["y0"] is not None else stored.header["x0"]
             asked = sum(trial.origin == "given" for trial in stored.trials)
             self._queue = [np.array(x) for x in waiting[asked:]]
+
+
+def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:  # noqa: ANN401 - checked there
+    if not isinstance(bounds, Space):
+        return Box(bounds, center, region)
+    if region != "box":
+        raise ValueError(f"region must be 'box' in a space of named parameters, got {region!r}.")
+    return Frame(bounds, center)
 
 
 def _checked_seed(seed: int | None) -> int:

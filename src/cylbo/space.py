@@ -1,123 +1,434 @@
-"""The user's search space: bounds and centre, user units <-> ball coordinates.
+"""Search spaces of named parameters: real numbers, integers, categories, alone or in arrays.
 
-Ball coordinates are those of the box scaled to [-1, 1]^d, measured from the centre. Conversions use nothing but the
-point itself, so a point given back by the user lands exactly where it was: the centre at 0, in particular.
+    u (p,) a point in user units, one number per scalar; a category is its index
+    z (d,) the same point as the model sees it, in [-1, 1]^d: a scalar is one coordinate, on its own scale; three or
+           more categories are one coordinate each, 1 for the one that is meant and -1 for the others
+
+The model sees what will be evaluated: an integer lies in the middle of its cell, never between two of them.
 """
 
+import itertools
+import json
+import keyword
+import math
 import numbers
-from collections.abc import Sequence
-from typing import Literal
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.random import Generator
+from numpy.typing import NDArray
 
-from cylbo.geometry import Array, Domain
+from cylbo.geometry import Array
 
-__all__ = ["Bounds", "Region", "Space", "checked_numbers"]
+__all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
 
-Bounds = Sequence[tuple[float, float]] | ArrayLike
-Region = Literal["box", "ball"]
+LARGEST_INTEGER = 2**53  # float64 tells integers apart up to here
+CLIMBED_LEVELS = 32  # integers with more values than these are climbed as if they were real, and rounded at the end
+
+Value = Any  # a number, a category or an array of numbers
+
+
+class Parameter(ABC):
+    """One entry of a point: a scalar or an array of them."""
+
+    shape: tuple[int, ...] = ()
+    width: int  # coordinates in the model, d
+    levels: float  # different values of one scalar, infinity for real numbers
+
+    @property
+    def size(self) -> int:
+        """The number of scalars, p."""
+        return math.prod(self.shape)
+
+    @abstractmethod
+    def encode(self, u: Array) -> Array:  # (n, p) -> (n, d)
+        """User units as the model sees them."""
+
+    @abstractmethod
+    def decode(self, z: Array) -> Array:  # (n, d) -> (n, p)
+        """The nearest values of the parameter."""
+
+    @abstractmethod
+    def checked(self, value: Value, name: str) -> Array:  # -> (p,)
+        """A value as numbers; ValueError or TypeError if it is none of this parameter's."""
+
+    @abstractmethod
+    def value(self, u: Array) -> Value:  # (p,)
+        """Numbers as a value: of plain Python for a scalar, a NumPy array otherwise."""
+
+    @abstractmethod
+    def redrawn(self, u: Array, rng: Generator) -> Array:  # (n, p) -> (n, p)
+        """Other values of discrete scalars, near or anywhere; real ones as they are."""
+
+    def listed(self) -> list[float]:
+        """All values of one scalar, as numbers; none if they cannot be listed."""
+        return []
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What makes two parameters the same."""
+
+
+class _Number(Parameter):
+    """What real numbers and integers share: a range, a scale, a shape."""
+
+    def __init__(self, low: float, high: float, *, log: bool, shape: int | Sequence[int]) -> None:
+        kind = type(self).__name__
+        for end, given in (("low", low), ("high", high)):
+            if isinstance(given, bool) or not isinstance(given, numbers.Real) or not _is_finite(given):
+                raise ValueError(f"{kind} expected a finite number as {end}, got {given!r}.")
+        if not low < high:
+            raise ValueError(f"{kind} expected low < high, got ({low}, {high}).")
+        if log and not low > 0:
+            raise ValueError(
+                f"{kind} on a log scale expected low > 0, got {low}; shift the parameter or drop log=True."
+            )
+        sizes = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
+        if not all(isinstance(k, numbers.Integral) and not isinstance(k, bool) and k > 0 for k in sizes):
+            raise ValueError(f"{kind} expected a shape of positive integers, got {shape!r}.")
+        self.low, self.high, self.log, self.shape = low, high, bool(log), tuple(int(k) for k in sizes)
+        self.width = self.size
+
+    def __repr__(self) -> str:
+        extras = ", log=True" * self.log + f", shape={self.shape}" * bool(self.shape)
+        return f"{type(self).__name__}({self.low}, {self.high}{extras})"
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """What -1 and 1 stand for, before any logarithm."""
+        return self.low, self.high
+
+    def encode(self, u: Array) -> Array:  # (n, p) -> (n, d)
+        """Affine, of the logarithm if the scale is."""
+        low, high = (math.log(end) for end in self._ends) if self.log else self._ends
+        return np.asarray(2.0 * (((np.log(u) if self.log else u) - low) / (high - low)) - 1.0)
+
+    def decode(self, z: Array) -> Array:  # (n, d) -> (n, p)
+        """The inverse, within the range."""
+        low, high = (math.log(end) for end in self._ends) if self.log else self._ends
+        u = low + 0.5 * (z + 1.0) * (high - low)
+        with np.errstate(over="ignore"):  # next to the largest number there is
+            return np.clip(np.exp(u) if self.log else u, self.low, self.high)
+
+    def checked(self, value: Value, name: str) -> Array:  # -> (p,)
+        """Numbers within the range, in the right shape."""
+        entries = np.asarray(value, object)  # where True is not 1, and lists of lists may be ragged
+        truths = any(isinstance(entry, bool | np.bool_) for entry in entries.flat)
+        if truths or entries.shape != self.shape or (array := np.asarray(value)).dtype.kind not in "iuf":
+            what = f"an array of numbers of shape {self.shape}" if self.shape else "one number"
+            raise TypeError(f"{name} must be {what}, got {value!r}.")
+        numbers_ = array.astype(np.float64).ravel()
+        if not ((numbers_ >= self.low) & (numbers_ <= self.high)).all():
+            raise ValueError(f"{name} must lie within ({self.low}, {self.high}), got {value!r}.")
+        return numbers_
+
+    def to_json(self) -> dict[str, Any]:
+        """The range, the scale and the shape."""
+        kind = type(self).__name__.lower()
+        return {"kind": kind, "low": self.low, "high": self.high, "log": self.log, "shape": list(self.shape)}
+
+
+class Real(_Number):
+    """A real number between two bounds, or an array of them; `log=True` for one whose order of magnitude matters."""
+
+    levels = math.inf
+
+    def __init__(self, low: float, high: float, *, log: bool = False, shape: int | Sequence[int] = ()) -> None:
+        """Check the range."""
+        super().__init__(low, high, log=log, shape=shape)
+        self.low, self.high = float(low), float(high)
+        width = math.log(self.high) - math.log(self.low) if self.log else self.high - self.low
+        size = max(abs(self.low), abs(self.high)) if not self.log else 1.0
+        if not (math.isfinite(width) and width > 1e-9 * size):
+            raise ValueError(f"Real expected bounds that can be told apart and subtracted, got ({low}, {high}).")
+
+    def value(self, u: Array) -> Value:  # (p,)
+        """A float, or an array of them."""
+        return u.reshape(self.shape).copy() if self.shape else float(u[0])
+
+    def redrawn(self, u: Array, rng: Generator) -> Array:  # (n, p) -> (n, p)
+        """As they are."""
+        return u
+
+
+class Integer(_Number):
+    """An integer between two bounds, both included, or an array of them."""
+
+    def __init__(self, low: int, high: int, *, log: bool = False, shape: int | Sequence[int] = ()) -> None:
+        """Check the range."""
+        for end in (low, high):
+            if isinstance(end, bool) or not isinstance(end, numbers.Integral) or abs(int(end)) > LARGEST_INTEGER:
+                raise ValueError(f"Integer expected integers up to 2^53 as bounds, got ({low!r}, {high!r}).")
+        super().__init__(int(low), int(high), log=log, shape=shape)
+        self.levels = self.high - self.low + 1
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return self.low - 0.5, self.high + 0.5  # every integer has a cell of its own
+
+    def decode(self, z: Array) -> Array:  # (n, d) -> (n, p)
+        """The integer in whose cell the point lies."""
+        return np.clip(np.round(super().decode(z)), self.low, self.high)
+
+    def checked(self, value: Value, name: str) -> Array:  # -> (p,)
+        """Whole numbers within the range."""
+        u = super().checked(value, name)
+        if (u != np.round(u)).any():
+            raise ValueError(f"{name} must be a whole number, got {value!r}.")
+        return u
+
+    def value(self, u: Array) -> Value:  # (p,)
+        """An int, or an array of them."""
+        return u.reshape(self.shape).astype(np.int64) if self.shape else int(u[0])
+
+    def listed(self) -> list[float]:
+        """All integers."""
+        return [float(k) for k in range(int(self.low), int(self.high) + 1)]
+
+    def redrawn(self, u: Array, rng: Generator) -> Array:  # (n, p) -> (n, p)
+        """One up or down, or any other on the scale of the parameter."""
+        up = (rng.random(u.shape) < 0.5) & (u < self.high) | (u == self.low)
+        anywhere = self.decode(rng.uniform(-1.0, 1.0, u.shape))
+        near = (rng.random(u.shape) < 0.5) | (anywhere == u)
+        return np.where(near, np.where(up, u + 1.0, u - 1.0), anywhere)
+
+
+class Categorical(Parameter):
+    """One of several choices without an order: strings, numbers, True, False or None."""
+
+    def __init__(self, choices: Sequence[str | float | bool | None]) -> None:
+        """Check that there are at least two, all different and all of plain Python."""
+        is_list = isinstance(choices, Sequence) and not isinstance(choices, str)  # sets have no order to keep
+        self.choices = tuple(choices) if is_list else ()
+        if len(self.choices) < 2:
+            raise ValueError(f"Categorical expected at least two choices in a list, got {choices!r}.")
+        for i, choice in enumerate(self.choices):
+            if type(choice) not in (str, int, float, bool, type(None)):  # what JSON gives back as it was
+                raise TypeError(
+                    f"Categorical expected strings, numbers, booleans or None of plain Python, got {choice!r}; give "
+                    "things names and look them up in your function."
+                )
+            if choice != choice:
+                raise ValueError("Categorical expected choices that can be told apart, got NaN.")
+            if choice in self.choices[:i]:
+                raise ValueError(f"Categorical expected different choices, got {choice!r} twice.")
+        self.levels = len(self.choices)
+        self.width = 1 if len(self.choices) == 2 else len(self.choices)
+
+    def __repr__(self) -> str:
+        return f"Categorical({list(self.choices)})"
+
+    def encode(self, u: Array) -> Array:  # (n, 1) -> (n, d)
+        """Corners of the cube that are equally far from one another."""
+        if self.width == 1:
+            return 2.0 * u - 1.0
+        return np.where(u == np.arange(self.width), 1.0, -1.0)
+
+    def decode(self, z: Array) -> Array:  # (n, d) -> (n, 1)
+        """The choice of the nearest corner."""
+        index = z[:, :1] > 0 if self.width == 1 else z.argmax(-1)[:, None]
+        return index.astype(np.float64)
+
+    def checked(self, value: Value, name: str) -> Array:  # -> (1,)
+        """The index of a choice."""
+        for i, choice in enumerate(self.choices):
+            if type(value) is type(choice) and value == choice:
+                return np.array([float(i)])
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, self.choices))}; got {value!r}.")
+
+    def value(self, u: Array) -> Value:  # (1,)
+        """The choice itself."""
+        return self.choices[int(u[0])]
+
+    def listed(self) -> list[float]:
+        """All indices."""
+        return [float(i) for i in range(len(self.choices))]
+
+    def redrawn(self, u: Array, rng: Generator) -> Array:  # (n, 1) -> (n, 1)
+        """Any other choice."""
+        return np.asarray((u + rng.integers(1, len(self.choices), u.shape)) % self.levels)
+
+    def to_json(self) -> dict[str, Any]:
+        """The choices."""
+        return {"kind": "categorical", "choices": list(self.choices)}
+
+
+class Boolean(Categorical):
+    """False or True."""
+
+    def __init__(self) -> None:
+        super().__init__([False, True])
+
+    def __repr__(self) -> str:
+        return "Boolean()"
+
+    def checked(self, value: Value, name: str) -> Array:  # -> (1,)
+        """NumPy's booleans too."""
+        return super().checked(bool(value) if isinstance(value, np.bool_) else value, name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing but the kind."""
+        return {"kind": "boolean"}
 
 
 class Space:
-    """A box with a centre, and the ball around it."""
+    """Named parameters.
 
-    def __init__(self, bounds: Bounds, center: ArrayLike | None = None, region: Region = "box") -> None:
-        """Check everything; raise ValueError or TypeError with what was expected, what came and where."""
-        self.low, self.high = _checked_bounds(bounds)
-        if region not in ("box", "ball"):
-            raise ValueError(f"region must be 'box' or 'ball', got {region!r}.")
-        self.region = region
-        self.center: Array = 0.5 * self.low + 0.5 * self.high
-        if center is not None:
-            self.center = self.checked_points(center, "center", ndim=1)
-            for i in np.flatnonzero((self.center < self.low) | (self.center > self.high)):
-                limits = f"({self.low[i]}, {self.high[i]})"
-                raise ValueError(
-                    f"center must lie inside the bounds, parameter {i} is {self.center[i]} and its bounds are {limits}."
+    ```python
+    space = cylbo.Space(
+        lr=cylbo.Real(1e-5, 1e-1, log=True), depth=cylbo.Integer(1, 12), act=cylbo.Categorical(["relu", "gelu"]),
+        bias=cylbo.Boolean(), w=cylbo.Real(-1, 1, shape=(10, 10)),
+    )
+    ```
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **more: Parameter) -> None:
+        """Parameters by keyword, or in a mapping if their names are no identifiers; the order is kept."""
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise TypeError(f"Space expected a dict of parameters by name, got {parameters!r}.")
+        if twice := [name for name in more if name in (parameters or {})]:
+            raise ValueError(f"Space expected every name once, got {twice} in the mapping and by keyword.")
+        self.parameters = {**(parameters or {}), **more}
+        if not self.parameters:
+            raise ValueError("Space expected at least one parameter, got none.")
+        for name, parameter in self.parameters.items():
+            if not isinstance(name, str) or not isinstance(parameter, Parameter):
+                raise TypeError(
+                    f"Space expected a Real, Integer, Categorical or Boolean under every name, got {parameter!r} as "
+                    f"{name!r}."
                 )
-        self._center_in_box = self._to_box(self.center)
-        self.center.flags.writeable = False
-        low, high = -1.0 - self._center_in_box, 1.0 - self._center_in_box
-        radius = float(np.linalg.norm(np.maximum(-low, high)))  # to the farthest corner: sqrt(d) from the middle
-        self.domain = Domain(low, high, radius, within_box=region == "box")
+        each = list(self.parameters.values())
+        self._user = _slices([parameter.size for parameter in each])
+        self._model = _slices([parameter.width for parameter in each])
+
+    def __repr__(self) -> str:
+        if not all(name.isidentifier() and not keyword.iskeyword(name) for name in self.parameters):
+            return f"Space({self.parameters!r})"
+        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.parameters.items())})"
+
+    def __eq__(self, other: object) -> bool:  # as text, where 1, 1.0 and True differ
+        return isinstance(other, Space) and json.dumps(self.to_json()) == json.dumps(other.to_json())
+
+    __hash__ = None  # type: ignore[assignment]  # spaces are compared, not looked up
+
+    @property
+    def size(self) -> int:
+        """The number of scalars, p."""
+        return int(self._user[-1].stop)
 
     @property
     def dim(self) -> int:
-        """The number of parameters, d."""
-        return len(self.low)
+        """The number of coordinates in the model, d."""
+        return int(self._model[-1].stop)
 
-    def to_json(self) -> dict[str, object]:
-        """What makes two spaces the same."""
-        return {
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "center": self.center.tolist(),
-            "region": self.region,
-        }
+    @property
+    def n_points(self) -> float:
+        """The number of different points; infinity with a real parameter."""
+        each = self.parameters.values()
+        if any(parameter.levels == math.inf for parameter in each):  # times an integer beyond 1e308 it overflows
+            return math.inf
+        return math.prod(parameter.levels**parameter.size for parameter in each)
 
-    def _to_box(self, x: Array) -> Array:
-        return 2.0 * ((x - self.low) / (self.high - self.low)) - 1.0
+    @property
+    def jumps(self) -> NDArray[np.bool_]:  # (d,)
+        """Coordinates that cannot be climbed: categories, and integers with few values."""
+        each = self.parameters.values()
+        return np.concatenate(
+            [np.full(p.width, isinstance(p, Categorical) or p.levels <= CLIMBED_LEVELS) for p in each]
+        )
 
-    def to_ball(self, x: Array) -> Array:  # (..., d) -> (..., d)
-        """Points in user units as ball coordinates."""
-        return np.asarray(self._to_box(x) - self._center_in_box)
+    @property
+    def is_real(self) -> bool:
+        """Whether there are nothing but real numbers."""
+        return all(isinstance(parameter, Real) for parameter in self.parameters.values())
 
-    def to_user(self, z: Array) -> Array:  # (d,) -> (d,)
-        """A point of the ball in user units, clipped to the bounds if the region is the box; the centre exactly."""
-        if not z.any():
-            return self.center.copy()
-        x = self.low + 0.5 * (z + self._center_in_box + 1.0) * (self.high - self.low)
-        return np.clip(x, self.low, self.high) if self.region == "box" else x
+    def encode(self, u: Array) -> Array:  # (n, p) -> (n, d)
+        """User units as the model sees them."""
+        each = zip(self.parameters.values(), self._user, strict=True)
+        return np.concatenate([parameter.encode(u[:, at]) for parameter, at in each], -1)
 
-    def checked_points(self, points: ArrayLike, name: str, ndim: int) -> Array:
-        """An own float64 copy of finite points of the right shape."""
-        x = checked_numbers(points, name)
-        expected = f"({self.dim},)" if ndim == 1 else f"(k, {self.dim})"
-        if x.ndim != ndim or x.shape[-1] != self.dim:
-            raise ValueError(f"{name} must have shape {expected}, got {x.shape}.")
-        if not np.isfinite(x).all():
-            raise ValueError(f"{name} must be finite, got {x}.")
-        return x
+    def decode(self, z: Array) -> Array:  # (n, d) -> (n, p)
+        """The nearest points that can be evaluated."""
+        each = zip(self.parameters.values(), self._model, strict=True)
+        return np.concatenate([parameter.decode(z[:, at]) for parameter, at in each], -1)
 
-    def checked_evaluated(self, points: ArrayLike, name: str) -> Array:  # (k, d) -> (k, d)
-        """Points of the search region."""
-        x = self.checked_points(points, name, ndim=2)
-        in_box = ((x >= self.low) & (x <= self.high)).all(-1)
-        inside = in_box if self.region == "box" else in_box | self.domain.contains(self.to_ball(x))
-        for i in np.flatnonzero(~inside):
-            where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
-            raise ValueError(f"{name} must lie inside {where}; row {i} does not: {x[i]}.")
-        return x
+    def snapped(self, z: Array) -> Array:  # (n, d) -> (n, d)
+        """The nearest points that can be evaluated, as the model sees them; real coordinates as they are."""
+        z = z.copy()
+        for parameter, at in zip(self.parameters.values(), self._model, strict=True):
+            if not isinstance(parameter, Real):
+                z[:, at] = parameter.encode(parameter.decode(z[:, at]))
+        return z
+
+    def redrawn(self, z: Array, rng: Generator) -> Array:  # (n, d) -> (n, d)
+        """Neighbours: of every row one or two, on average, of its discrete scalars changed, and at least one."""
+        u = self.decode(z)
+        other = np.concatenate(
+            [p.redrawn(u[:, at], rng) for p, at in zip(self.parameters.values(), self._user, strict=True)], -1
+        )
+        discrete = np.flatnonzero(
+            np.concatenate([np.full(p.size, not isinstance(p, Real)) for p in self.parameters.values()])
+        )
+        if not len(discrete):
+            return z
+        changed = np.zeros(u.shape, bool)
+        changed[:, discrete] = rng.random((len(u), len(discrete))) < 0.5 / len(discrete)
+        changed[np.arange(len(u)), rng.choice(discrete, len(u))] = True
+        moved = self.encode(np.where(changed, other, u))
+        reals = np.concatenate([np.full(p.width, isinstance(p, Real)) for p in self.parameters.values()])
+        return np.where(reals, z, moved)
+
+    def vector(self, params: Mapping[str, Value], name: str) -> Array:  # -> (p,)
+        """Values by name as numbers; raises ValueError or TypeError that says which is wrong."""
+        if not isinstance(params, Mapping):
+            raise TypeError(f"{name} must be a dict of {', '.join(self.parameters)}, got {params!r}.")
+        if set(params) != set(self.parameters):
+            missing = [key for key in self.parameters if key not in params]
+            unknown = [key for key in params if key not in self.parameters]
+            raise ValueError(f"{name} must have {', '.join(self.parameters)}; missing {missing}, unknown {unknown}.")
+        each = self.parameters.items()
+        return np.concatenate([parameter.checked(params[key], f"{name}[{key!r}]") for key, parameter in each])
+
+    def params(self, u: Array) -> dict[str, Value]:  # (p,)
+        """Numbers as values by name."""
+        each = zip(self.parameters.items(), self._user, strict=True)
+        return {name: parameter.value(u[at]) for (name, parameter), at in each}
+
+    def to_json(self) -> dict[str, Any]:
+        """The parameters by name, in order."""
+        return {"parameters": [[name, parameter.to_json()] for name, parameter in self.parameters.items()]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The space that `to_json` was called on; raises ValueError on anything else."""
+        try:
+            named = [(name, _parameter(**fields)) for name, fields in stored["parameters"]]
+            if len(dict(named)) < len(named):
+                raise ValueError("a name comes twice")
+            return cls(dict(named))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"expected what Space.to_json gave, got {stored!r}: {error}.") from error
 
 
-def checked_numbers(values: ArrayLike, name: str) -> Array:
-    """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
+def _parameter(kind: str, **fields: Any) -> Parameter:  # noqa: ANN401 - as JSON has it
+    kinds: dict[str, type[Parameter]] = {
+        "real": Real,
+        "integer": Integer,
+        "categorical": Categorical,
+        "boolean": Boolean,
+    }
+    return kinds[kind](**fields)
+
+
+def _is_finite(number: numbers.Real) -> bool:
     try:
-        array = np.array(values)
-        if array.dtype.kind == "O":  # integers beyond 64 bits, or a mixture
-            array = np.array([float(v) if isinstance(v, numbers.Real) else None for v in array.flat]).reshape(
-                array.shape
-            )
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"its entries are {array.dtype}")
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"{name} must be an array of numbers, got {values!r}.") from error
+        return math.isfinite(number)
+    except OverflowError:  # an integer beyond 1e308
+        return False
 
 
-def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
-    array = checked_numbers(bounds, "bounds")
-    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
-        raise ValueError(f"bounds must have shape (d, 2), one (low, high) per parameter, got {array.shape}.")
-    for i, (low, high) in enumerate(array.tolist()):
-        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low)):
-            raise ValueError(f"bounds must be finite, and so their difference; parameter {i} has ({low}, {high}).")
-        if low >= high:
-            kind = "equal" if low == high else "reversed"
-            raise ValueError(f"bounds must have low < high; those of parameter {i} are {kind}: ({low}, {high}).")
-        if not high - low > 1e-9 * max(abs(low), abs(high)):
-            raise ValueError(
-                f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."
-            )
-    return array[:, 0].copy(), array[:, 1].copy()
+def _slices(sizes: list[int]) -> list[slice]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]

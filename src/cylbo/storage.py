@@ -80,7 +80,7 @@ class Store:
                 raise StorageError(f"{path} exists; pass resume=True to go on with the run in it, or another name.")
             stored = read(path)
             for name in given:
-                if header[name] != stored.header[name]:
+                if json.dumps(header[name]) != json.dumps(stored.header[name]):  # as JSON: 1 is not True there
                     raise StorageError(
                         f"{path} holds a run with another {name}: {_short(stored.header[name])}, not "
                         f"{_short(header[name])}; go on with what the run began with, or choose another file."
@@ -176,10 +176,11 @@ def _row(trial: Trial) -> tuple[object, ...]:
 
 def _dim(header: Header) -> int:
     """The number of parameters, of a header that has all that the run is a function of."""
-    dim = len(header["space"]["low"])
+    dim = len(header["space"]["center"])
     points, values, seed = header["x0"], header["y0"], header["seed"]
     if (
         "method" not in header
+        or header["direction"] not in ("minimize", "maximize")
         or any(len(x) != dim for x in points)
         or (values is not None and len(values) != len(points))
         or not (isinstance(seed, int) and seed >= 0)

@@ -138,12 +138,15 @@ class _Model:
         ends, values = config.climb(
             slope, starts, domain, learning_rate=config.learning_rate, max_steps=config.max_steps
         )
+        if domain.lattice is not None:  # what was climbed to is rounded, maybe to a known point; the starts are new
+            ends = np.concatenate([domain.project(ends), starts])
+            values = score(gp)(ends)
         usable = ~np.isnan(values) & np.isfinite(ends).all(-1) & _is_new(ends, self.known)
         if not usable.any():
             raise _NoCandidateError
         ends, values = ends[usable], values[usable]
         best: Array = ends[values.argmax()]
-        return domain.project(best)
+        return np.asarray(domain.project(best[None])[0])
 
     def _candidates(self, rng: Generator) -> list[Array]:  # each (m, d)
         """Points spread over the box, sprays about the best points and the evaluated points; never the centre."""
@@ -151,13 +154,18 @@ class _Model:
         leaders = known.x[np.argsort(known.y, stable=True)[: config.n_leaders]]
         sprays = [config.spray(leaders, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
         groups = [config.sobol(domain, config.n_sobol, rng), *sprays, known.x]
+        if domain.lattice is not None:
+            base = leaders[rng.integers(len(leaders), size=config.n_spray)]
+            redrawn = [domain.lattice.redrawn(spray[::2], rng) for spray in sprays]
+            groups = [domain.project(group) for group in (*groups, domain.lattice.redrawn(base, rng), *redrawn)]
+            groups = [group[_is_new(group, known)] for group in groups]
         return [group[(group != 0).any(-1)] for group in groups]
 
 
 def _is_new(x: Array, known: Known) -> NDArray[np.bool_]:  # (m, d) -> (m,)
     """Whether each point differs from all that were evaluated, are open or failed."""
     seen = np.concatenate([known.x, known.pending, known.failed])
-    return np.array([(np.abs(point - seen) > SAME_POINT).any(-1).all() for point in x])
+    return np.array([(np.abs(point - seen) > SAME_POINT).any(-1).all() for point in x], dtype=bool)
 
 
 def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)

@@ -3,18 +3,19 @@
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
 
-__all__ = ["History", "Trial", "checked_value"]
+__all__ = ["Direction", "History", "Trial", "checked_value"]
 
 Status = Literal["open", "done", "failed"]
+Direction = Literal["minimize", "maximize"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,7 @@ class Trial:
     origin: str = "model"  # how the point came about: "center", "given" (x0), "told" (x0, y0) or a rung of `suggest.py`
     seconds: float = 0.0  # spent on suggesting it
     reason: str = ""  # of a failure
+    params: Mapping[str, Any] | None = None  # the point by name; None in a box without names
 
     def __repr__(self) -> str:
         shown = f"value={self.value:.6g}" if self.status == "done" else f"status={self.status!r}"
@@ -37,8 +39,10 @@ class Trial:
 class History:
     """All trials in the order of their ids."""
 
-    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+    def __init__(self, trials: Iterable[Trial] = (), direction: Direction = "minimize") -> None:
+        """Values are kept as they were told; `sign` times a value is what is to be small."""
         self._trials = list(trials)
+        self.sign = -1.0 if direction == "maximize" else 1.0
 
     def __len__(self) -> int:
         return len(self._trials)
@@ -84,8 +88,8 @@ class History:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the least value, the earliest of equals; None before any value."""
-        return min(self.of("done"), key=lambda trial: trial.value, default=None)
+        """The trial with the best value, the earliest of equals; None before any value."""
+        return min(self.of("done"), key=lambda trial: self.sign * trial.value, default=None)
 
 
 def checked_value(value: object, trial: Trial) -> float:

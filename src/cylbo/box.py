@@ -1,0 +1,137 @@
+"""The user's search space: bounds and centre, user units <-> ball coordinates.
+
+Ball coordinates are those of the box scaled to [-1, 1]^d, measured from the centre. Conversions use nothing but the
+point itself, so a point given back by the user lands exactly where it was: the centre at 0, in particular.
+"""
+
+import math
+import numbers
+from collections.abc import Container, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from cylbo.geometry import Array, Domain
+
+__all__ = ["Bounds", "Box", "Region", "checked_numbers"]
+
+Bounds = Sequence[tuple[float, float]] | ArrayLike
+Region = Literal["box", "ball"]
+
+
+class Box:
+    """A box with a centre, and the ball around it."""
+
+    def __init__(self, bounds: Bounds, center: ArrayLike | None = None, region: Region = "box") -> None:
+        """Check everything; raise ValueError or TypeError with what was expected, what came and where."""
+        self.low, self.high = _checked_bounds(bounds)
+        if region not in ("box", "ball"):
+            raise ValueError(f"region must be 'box' or 'ball', got {region!r}.")
+        self.region = region
+        self.center: Array = 0.5 * self.low + 0.5 * self.high
+        if center is not None:
+            self.center = self.checked_points(center, "center", ndim=1)
+            for i in np.flatnonzero((self.center < self.low) | (self.center > self.high)):
+                limits = f"({self.low[i]}, {self.high[i]})"
+                raise ValueError(
+                    f"center must lie inside the bounds, parameter {i} is {self.center[i]} and its bounds are {limits}."
+                )
+        self._center_in_box = self._to_box(self.center)
+        self.center.flags.writeable = False
+        low, high = -1.0 - self._center_in_box, 1.0 - self._center_in_box
+        radius = float(np.linalg.norm(np.maximum(-low, high)))  # to the farthest corner: sqrt(d) from the middle
+        self.domain = Domain(low, high, radius, within_box=region == "box")
+
+    n_points: float = math.inf  # different points
+
+    @property
+    def dim(self) -> int:
+        """The number of parameters, d."""
+        return len(self.low)
+
+    def params(self, x: Array) -> None:  # (d,)
+        """Nothing has a name here."""
+        return
+
+    def unseen(self, seen: Container[tuple[float, ...]], rng: Generator) -> Array:  # -> (d,)
+        """A uniform point of the box, in user units, that is not among these."""
+        while tuple((x := rng.uniform(self.low, self.high)).tolist()) in seen:
+            pass
+        return x
+
+    def to_json(self) -> dict[str, object]:
+        """What makes two spaces the same."""
+        return {
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "center": self.center.tolist(),
+            "region": self.region,
+        }
+
+    def _to_box(self, x: Array) -> Array:
+        return 2.0 * ((x - self.low) / (self.high - self.low)) - 1.0
+
+    def to_ball(self, x: Array) -> Array:  # (..., d) -> (..., d)
+        """Points in user units as ball coordinates."""
+        return np.asarray(self._to_box(x) - self._center_in_box)
+
+    def to_user(self, z: Array) -> Array:  # (d,) -> (d,)
+        """A point of the ball in user units, clipped to the bounds if the region is the box; the centre exactly."""
+        if not z.any():
+            return self.center.copy()
+        x = self.low + 0.5 * (z + self._center_in_box + 1.0) * (self.high - self.low)
+        return np.clip(x, self.low, self.high) if self.region == "box" else x
+
+    def checked_points(self, points: ArrayLike, name: str, ndim: int) -> Array:
+        """An own float64 copy of finite points of the right shape."""
+        x = checked_numbers(points, name)
+        expected = f"({self.dim},)" if ndim == 1 else f"(k, {self.dim})"
+        if x.ndim != ndim or x.shape[-1] != self.dim:
+            raise ValueError(f"{name} must have shape {expected}, got {x.shape}.")
+        if not np.isfinite(x).all():
+            raise ValueError(f"{name} must be finite, got {x}.")
+        return x
+
+    def checked_evaluated(self, points: ArrayLike, name: str) -> Array:  # (k, d) -> (k, d)
+        """Points of the search region."""
+        x = self.checked_points(points, name, ndim=2)
+        in_box = ((x >= self.low) & (x <= self.high)).all(-1)
+        inside = in_box if self.region == "box" else in_box | self.domain.contains(self.to_ball(x))
+        for i in np.flatnonzero(~inside):
+            where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
+            raise ValueError(f"{name} must lie inside {where}; row {i} does not: {x[i]}.")
+        return x
+
+
+def checked_numbers(values: ArrayLike, name: str) -> Array:
+    """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind == "O":  # integers beyond 64 bits, or a mixture
+            array = np.array([float(v) if isinstance(v, numbers.Real) else None for v in array.flat]).reshape(
+                array.shape
+            )
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"its entries are {array.dtype}")
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers, got {values!r}.") from error
+
+
+def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
+    array = checked_numbers(bounds, "bounds")
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ValueError(f"bounds must have shape (d, 2), one (low, high) per parameter, got {array.shape}.")
+    for i, (low, high) in enumerate(array.tolist()):
+        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low)):
+            raise ValueError(f"bounds must be finite, and so their difference; parameter {i} has ({low}, {high}).")
+        if low >= high:
+            kind = "equal" if low == high else "reversed"
+            raise ValueError(f"bounds must have low < high; those of parameter {i} are {kind}: ({low}, {high}).")
+        if not high - low > 1e-9 * max(abs(low), abs(high)):
+            raise ValueError(
+                f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."
+            )
+    return array[:, 0].copy(), array[:, 1].copy()
