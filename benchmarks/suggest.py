@@ -7,8 +7,8 @@ BoTorch: as in `cylbo bench` (SingleTaskGP, its default, fitted by fit_gpytorch_
 optimize_acqf with 10 restarts and 512 raw samples; standardised values), with the threads it finds.
 Optuna: the second `ask` of a study that holds the data, so that its kernel parameters are warm.
 cylbo: `paper` in full (10 sweeps, 20,000 Sobol points, 20 starts), its chain warm, as it is in every round after the
-first; `default` on average over the last tenth of a run that holds the data up to there, because it fits everything
-anew once in such a stretch and little in between. One BLAS thread, as always.
+first; `default` on average over the rounds of the last tenth, because it fits everything anew once in such a stretch
+and little in between. One BLAS thread, as always.
 
 The data matter more to BoTorch's time than their number: its fit stops when L-BFGS does. So there are three kinds:
 `uniform` points of the box, on Levy and on Rosenbrock, and `search`: a quarter uniform, the others normal steps of
@@ -42,6 +42,7 @@ from cylbo.threads import blas_threads
 
 Array = NDArray[np.float64]
 
+ROUNDS = 20  # between two fits of all forms, timed
 SIZES = ((20, 200), (100, 600))
 KINDS = (("levy", "uniform"), ("rosenbrock", "uniform"), ("levy", "search"), ("rosenbrock", "search"))
 
@@ -70,17 +71,18 @@ def seconds_of_paper(x: Array, y: Array, seed: int) -> float:
 
 
 def seconds_of_default(x: Array, y: Array, seed: int) -> float:
-    """The mean from one fit of all forms to the next, which comes when the data have grown by a tenth."""
-    begin = math.floor(len(x) / (1.0 + DEFAULT.refit_growth))
+    """The mean over a tenth of growth: one fit of all forms, and rounds without it, of which the last few are timed."""
+    stretch = len(x) - math.floor(len(x) / (1.0 + DEFAULT.refit_growth))
     domain, none = Box(_box(x)).domain, np.empty((0, x.shape[1]))
     state, seconds = None, []
     with blas_threads(DEFAULT.threads), np.errstate(all="ignore"):
-        for i in range(begin, len(x) + 1):
+        for i in range(len(x) - min(ROUNDS, stretch - 1), len(x) + 1):
             known = Known(x[:i], y[:i], pending=none, failed=none)
             began = time.perf_counter()
             state = suggest(known, state, domain, DEFAULT, np.random.default_rng([seed, i])).state
             seconds.append(time.perf_counter() - began)
-    return statistics.mean(seconds[1:])  # the first is the fit that the stretch begins from
+    with_fit, *others = seconds
+    return (with_fit + (stretch - 1) * statistics.mean(others)) / stretch
 
 
 def _box(x: Array) -> Array:
