@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import cylbo
+from cylbo.bench import store as bench_store
 
 QUICK = {
     "n_sobol": 64, "n_spray": 10, "sweeps": 2, "first_sweeps": 3, "max_steps": 4, "fit_steps": 4, "warm_steps": 2,
@@ -1003,3 +1004,18 @@ def test_resume_without_a_file_is_refused():
         cylbo.Optimizer([(0, 1)], resume=True)
     with pytest.raises(ValueError, match="storage="):
         cylbo.minimize(sum, [(0, 1)], budget=1, resume=True)
+
+
+def test_a_run_and_the_results_of_the_lab_are_not_taken_for_one_another(tmp_path):
+    run, results = tmp_path / "run.db", tmp_path / "results.db"
+    cylbo.Optimizer([(0, 1)], storage=run).close()
+    with bench_store.Store(results):
+        pass
+    before = run.read_bytes(), results.read_bytes()
+    with pytest.raises(cylbo.StorageError, match="is not a run of cylbo"):
+        cylbo.Optimizer([(0, 1)], storage=results, resume=True)
+    with pytest.raises(cylbo.StorageError, match="is not a run of cylbo"):
+        cylbo.load(results)
+    with pytest.raises(bench_store.StoreError):
+        bench_store.Store(run)
+    assert (run.read_bytes(), results.read_bytes()) == before

@@ -27,7 +27,7 @@ from cylbo.trial import Trial
 
 __all__ = ["Header", "Store", "Stored", "read"]
 
-APPLICATION_ID = 0x63796C62  # "cylb", in the file's own header
+APPLICATION_ID = 0x63796C72  # "cylr", in the file's own header; the lab's files (`bench/store.py`) have another
 FORMAT = 1
 SMALLEST_FILE = 100  # bytes, the header of an SQLite file
 
