@@ -40,9 +40,7 @@ class Box:
                 )
         self._center_in_box = self._to_box(self.center)
         self.center.flags.writeable = False
-        low, high = -1.0 - self._center_in_box, 1.0 - self._center_in_box
-        radius = float(np.linalg.norm(np.maximum(-low, high)))  # to the farthest corner: sqrt(d) from the middle
-        self.domain = Domain(low, high, radius, within_box=region == "box")
+        self.domain = Domain.around(self._center_in_box, within_box=region == "box")
 
     n_points: float = math.inf  # different points
 

@@ -28,10 +28,8 @@ class Frame:
         self.center: Array = middle if center is None else space.vector(center, "center")
         self.center.flags.writeable = False
         self._center_in_model = space.encode(self.center[None])[0]
-        low, high = -1.0 - self._center_in_model, 1.0 - self._center_in_model
-        radius = float(np.linalg.norm(np.maximum(-low, high)))
         lattice = None if space.is_real else Lattice(self._snapped, self._redrawn, space.jumps)
-        self.domain = Domain(low, high, radius, lattice=lattice)
+        self.domain = Domain.around(self._center_in_model, lattice=lattice)
 
     @property
     def dim(self) -> int:

@@ -8,6 +8,7 @@ centre in the middle of the box R = sqrt(d).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -68,6 +69,13 @@ class Domain:
     radius: float  # R, of the smallest ball about 0 that holds the box
     within_box: bool = True
     lattice: Lattice | None = None  # None: everything is continuous
+
+    @classmethod
+    def around(cls, center: Array, *, within_box: bool = True, lattice: Lattice | None = None) -> Self:  # (d,)
+        """The box [-1, 1]^d seen from a point of it, and the ball that reaches its farthest corner."""
+        low, high = -1.0 - center, 1.0 - center
+        radius = float(np.linalg.norm(np.maximum(-low, high)))  # sqrt(d) from the middle
+        return cls(low, high, radius, within_box, lattice)
 
     @property
     def dim(self) -> int:

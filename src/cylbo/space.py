@@ -300,8 +300,10 @@ class Space:
                     f"{name!r}."
                 )
         each = list(self.parameters.values())
-        self._user = _slices([parameter.size for parameter in each])
-        self._model = _slices([parameter.width for parameter in each])
+        sizes, widths = [parameter.size for parameter in each], [parameter.width for parameter in each]
+        self._user, self._model = _slices(sizes), _slices(widths)
+        is_real = [isinstance(parameter, Real) for parameter in each]
+        self._real_scalars, self._real_coordinates = np.repeat(is_real, sizes), np.repeat(is_real, widths)
 
     def __repr__(self) -> str:
         if not all(name.isidentifier() and not keyword.iskeyword(name) for name in self.parameters):
@@ -335,14 +337,13 @@ class Space:
     def jumps(self) -> NDArray[np.bool_]:  # (d,)
         """Coordinates that cannot be climbed: categories, and integers with few values."""
         each = self.parameters.values()
-        return np.concatenate(
-            [np.full(p.width, isinstance(p, Categorical) or p.levels <= CLIMBED_LEVELS) for p in each]
-        )
+        jumps = [isinstance(p, Categorical) or p.levels <= CLIMBED_LEVELS for p in each]
+        return np.repeat(jumps, [p.width for p in each])
 
     @property
     def is_real(self) -> bool:
         """Whether there are nothing but real numbers."""
-        return all(isinstance(parameter, Real) for parameter in self.parameters.values())
+        return bool(self._real_scalars.all())
 
     def encode(self, u: Array) -> Array:  # (n, p) -> (n, d)
         """User units as the model sees them."""
@@ -368,17 +369,13 @@ class Space:
         other = np.concatenate(
             [p.redrawn(u[:, at], rng) for p, at in zip(self.parameters.values(), self._user, strict=True)], -1
         )
-        discrete = np.flatnonzero(
-            np.concatenate([np.full(p.size, not isinstance(p, Real)) for p in self.parameters.values()])
-        )
+        discrete = np.flatnonzero(~self._real_scalars)
         if not len(discrete):
             return z
         changed = np.zeros(u.shape, bool)
         changed[:, discrete] = rng.random((len(u), len(discrete))) < 0.5 / len(discrete)
         changed[np.arange(len(u)), rng.choice(discrete, len(u))] = True
-        moved = self.encode(np.where(changed, other, u))
-        reals = np.concatenate([np.full(p.width, isinstance(p, Real)) for p in self.parameters.values()])
-        return np.where(reals, z, moved)
+        return np.where(self._real_coordinates, z, self.encode(np.where(changed, other, u)))
 
     def vector(self, params: Mapping[str, Value], name: str) -> Array:  # -> (p,)
         """Values by name as numbers; raises ValueError or TypeError that says which is wrong."""

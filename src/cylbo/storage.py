@@ -232,7 +232,7 @@ def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     whole = path.resolve()
     uri = whole.as_uri() + ("?mode=ro" if read_only else "")
     # Even to read, SQLite makes files beside; where it cannot and there are none, nobody is writing either
-    if read_only and not os.access(whole.parent, os.W_OK) and not whole.with_name(whole.name + "-wal").exists():
+    if read_only and not os.access(whole.parent, os.W_OK) and not _beside(path, "-wal").exists():
         uri += "&immutable=1"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
@@ -250,10 +250,15 @@ def _is_blank(path: Path) -> bool:
     if path.stat().st_size < SMALLEST_FILE:  # which SQLite may take for a blank one, and overwrite
         return False
     # Beside a journal lies a file whose very first write was cut off; that only a writer can undo
-    whole = path.resolve()
-    cut_off = whole.with_name(whole.name + "-journal").exists()
+    cut_off = _beside(path, "-journal").exists()
     with _explained(path), closing(_connected(path, read_only=not cut_off)) as db:
         return not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def _beside(path: Path, ending: str) -> Path:
+    """A file that belongs to the run's own: the same one, whatever links lead there."""
+    whole = path.resolve()
+    return whole.with_name(whole.name + ending)
 
 
 def _short(value: object) -> str:
@@ -267,8 +272,7 @@ def _locked(path: Path) -> sqlite3.Connection:
         raise StorageError(f"{path} is a folder; choose the name of a file.")
     if not path.parent.is_dir():
         raise StorageError(f"there is no folder {path.parent} to keep {path.name} in; make it first.")
-    whole = path.resolve()  # one lock, whatever links lead to the file
-    beside = whole.with_name(whole.name + "-lock")
+    beside = _beside(path, "-lock")
     lock = None
     try:
         lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None, check_same_thread=False)
