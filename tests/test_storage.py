@@ -1019,3 +1019,11 @@ def test_a_run_and_the_results_of_the_lab_are_not_taken_for_one_another(tmp_path
     with pytest.raises(bench_store.StoreError):
         bench_store.Store(run)
     assert (run.read_bytes(), results.read_bytes()) == before
+
+
+def test_of_two_long_descriptions_the_difference_is_shown(tmp_path):
+    path = tmp_path / "run.db"
+    cylbo.Optimizer([(0, 1)] * 50, storage=path).close()
+    with pytest.raises(cylbo.StorageError, match=r"another space: .*1\.0, 1\.0.*, not .*1\.0, 7\.5") as caught:
+        cylbo.Optimizer([(0, 1)] * 40 + [(0, 7.5)] + [(0, 1)] * 9, storage=path, resume=True)
+    assert len(str(caught.value)) < 400

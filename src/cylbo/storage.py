@@ -80,10 +80,12 @@ class Store:
                 raise StorageError(f"{path} exists; pass resume=True to go on with the run in it, or another name.")
             stored = read(path)
             for name in given:
-                if json.dumps(header[name]) != json.dumps(stored.header[name]):  # as JSON: 1 is not True there
+                there, here = json.dumps(stored.header[name]), json.dumps(header[name])
+                if there != here:  # as text: 1 is not True there
+                    there, here = _where_they_differ(there, here)
                     raise StorageError(
-                        f"{path} holds a run with another {name}: {_short(stored.header[name])}, not "
-                        f"{_short(header[name])}; go on with what the run began with, or choose another file."
+                        f"{path} holds a run with another {name}: {there}, not {here}; go on with what the run began "
+                        "with, or choose another file."
                     )
             with _explained(path):
                 return cls(path, lock, _connected(path)), stored
@@ -261,9 +263,13 @@ def _beside(path: Path, ending: str) -> Path:
     return whole.with_name(whole.name + ending)
 
 
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _where_they_differ(*texts: str) -> list[str]:
+    """Each text, cut to where they begin to differ if it is long."""
+    begin = max(0, len(os.path.commonprefix(texts)) - 30)  # noqa: RUF071 - by character is what is wanted
+    return [
+        text if len(text) <= 60 else "..." * (begin > 0) + text[begin : begin + 60] + "..." * (len(text) > begin + 60)
+        for text in texts
+    ]
 
 
 def _locked(path: Path) -> sqlite3.Connection:
