@@ -501,7 +501,7 @@ def test_a_file_that_was_cut_is_refused(path, intact, share):
 
 NAN = "x'000000000000f87f'"
 DAMAGES = {
-    "newer format": "PRAGMA user_version=2",
+    "newer format": "PRAGMA user_version=3",
     "no trials": "DROP TABLE trials",
     "no state": "DROP TABLE state",
     "no header": "DROP TABLE header",
@@ -554,8 +554,8 @@ def test_a_file_with_something_wrong_in_it_is_refused(path, intact, damage):
 
 def test_a_newer_format_is_called_by_its_name(intact):
     with contextlib.closing(sqlite3.connect(intact)) as db:
-        db.execute("PRAGMA user_version=2")
-    with pytest.raises(cylbo.StorageError, match="has format 2, this cylbo reads up to 1; install a newer cylbo"):
+        db.execute("PRAGMA user_version=3")
+    with pytest.raises(cylbo.StorageError, match="has format 3, this cylbo reads 2; install a newer cylbo"):
         cylbo.load(intact)
 
 

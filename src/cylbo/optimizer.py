@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -131,10 +131,33 @@ class Optimizer:
         del self._queue[:1]
         return self.history.keep(trial)
 
-    def tell(self, trial: Trial | int, value: float) -> Trial:
-        """Record the value of an open trial (or of its id); a value that is not one finite number changes nothing."""
-        found = self.history[trial]
-        return self._close(self.history.closed(trial, value=checked_value(value, found), status="done"))
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float,
+        *,
+        std: float | None = None,
+        constraints: Iterable[float] | None = None,
+    ) -> Trial:
+        """Record the value of an open trial (or of its id). What cannot be used raises, and changes nothing.
+
+        Args:
+            trial: as it was asked, or its id.
+            value: one finite number.
+            std: the standard deviation of the noise in `value`, if you know it; otherwise noise is inferred.
+            constraints: numbers that must be <= 0 for the point to be allowed, as many with every value. The search
+                learns where they hold, and only points where they do can be the best.
+
+        """
+        found, history = self.history[trial], self.history
+        closed = history.closed(
+            trial,
+            value=checked_value(value, found),
+            status="done",
+            std=history.checked_std(std, found),
+            constraints=history.checked_constraints(constraints, found),
+        )
+        return self._close(closed)
 
     def fail(self, trial: Trial | int, reason: str = "") -> Trial:
         """Record that an open trial gave nothing: its surroundings are expected to be no better than the median."""

@@ -28,7 +28,7 @@ from cylbo.trial import Trial
 __all__ = ["Header", "Store", "Stored", "read"]
 
 APPLICATION_ID = 0x63796C72  # "cylr", in the file's own header; the lab's files (`bench/store.py`) have another
-FORMAT = 1
+FORMAT = 2
 SMALLEST_FILE = 100  # bytes, the header of an SQLite file
 
 Header = dict[str, Any]  # what a run is a function of, as JSON
@@ -38,13 +38,13 @@ SCHEMA = """
 CREATE TABLE header (name TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE trials (
     id INTEGER PRIMARY KEY, x BLOB NOT NULL, value, status TEXT NOT NULL, origin TEXT NOT NULL,
-    seconds REAL NOT NULL, reason TEXT NOT NULL
+    seconds REAL NOT NULL, reason TEXT NOT NULL, std, constraints TEXT NOT NULL, info TEXT NOT NULL
 );
 CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), json TEXT NOT NULL);
 """
 
 # Or replace: whoever catches an interrupt between the file and the memory asks for the same trial once more
-INSERT = "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Stored(NamedTuple):
@@ -131,13 +131,14 @@ def read(path: Path) -> Stored:
         application, version = (db.execute(f"PRAGMA {key}").fetchone()[0] for key in ("application_id", "user_version"))
         if application != APPLICATION_ID:
             raise StorageError(f"{path} is not a run of cylbo; choose another file.")
-        if version > FORMAT:
-            raise StorageError(f"{path} has format {version}, this cylbo reads up to {FORMAT}; install a newer cylbo.")
+        if version != FORMAT:
+            cure = "a newer" if version > FORMAT else "the older"
+            raise StorageError(f"{path} has format {version}, this cylbo reads {FORMAT}; install {cure} cylbo.")
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise StorageError(f"{path} is damaged ({verdict}); restore it from a copy.")
         header = db.execute("SELECT name, json FROM header").fetchall()
-        rows = db.execute("SELECT id, x, value, status, origin, seconds, reason FROM trials ORDER BY id").fetchall()
+        rows = db.execute("SELECT * FROM trials ORDER BY id").fetchall()
         state = db.execute("SELECT json FROM state").fetchone()
     try:
         run = {name: json.loads(text) for name, text in header}
@@ -173,7 +174,9 @@ def _row(trial: Trial) -> tuple[object, ...]:
     value = trial.value if trial.status == "done" else None
     x = trial.x.astype("<f8").tobytes()  # bits, not decimals; the same on every machine
     reason = trial.reason.encode(errors="backslashreplace").decode()  # SQLite has no half characters
-    return trial.id, x, value, trial.status, trial.origin, trial.seconds, reason
+    std = None if math.isnan(trial.std) else trial.std
+    constraints, info = json.dumps(trial.constraints), json.dumps(dict(trial.info))
+    return trial.id, x, value, trial.status, trial.origin, trial.seconds, reason, std, constraints, info
 
 
 def _dim(header: Header) -> int:
@@ -192,7 +195,8 @@ def _dim(header: Header) -> int:
 
 
 def _trial(i: int, row: tuple[Any, ...], dim: int) -> Trial:
-    number, x, value, status, origin, seconds, reason = row
+    number, x, value, status, origin, seconds, reason, std, constraints, info = row
+    told, about = json.loads(constraints), json.loads(info)
     point = np.frombuffer(x, "<f8").astype(np.float64)
     known = isinstance(value, float) and math.isfinite(value)
     if not (
@@ -201,10 +205,25 @@ def _trial(i: int, row: tuple[Any, ...], dim: int) -> Trial:
         and np.isfinite(point).all()
         and (known if status == "done" else status in ("open", "failed") and value is None)
         and (type(origin), type(seconds), type(reason)) == (str, float, str)
+        and (std is None or (isinstance(std, float) and math.isfinite(std) and std >= 0.0))
+        and isinstance(told, list)
+        and all(isinstance(c, float) and math.isfinite(c) for c in told)
+        and isinstance(about, dict)
     ):
         raise ValueError(f"trial {i} is not what it should be")
     point.flags.writeable = False
-    return Trial(i, point, np.nan if value is None else value, status, origin, seconds, reason)
+    return Trial(
+        i,
+        point,
+        math.nan if value is None else value,
+        status,
+        origin,
+        seconds,
+        reason,
+        std=math.nan if std is None else std,
+        constraints=tuple(told),
+        info=about,
+    )
 
 
 def _state_to_json(state: Chain | Fits) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +30,14 @@ class Trial:
     seconds: float = 0.0  # spent on suggesting it
     reason: str = ""  # of a failure
     params: Mapping[str, Any] | None = None  # the point by name; None in a box without names
+    std: float = math.nan  # standard deviation of the value's noise, if it was told
+    constraints: tuple[float, ...] = ()  # told with the value; met where <= 0
+    info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion: see `Optimizer.health`
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a value and every constraint is met."""
+        return self.status == "done" and all(c <= 0.0 for c in self.constraints)
 
     def __repr__(self) -> str:
         shown = f"value={self.value:.6g}" if self.status == "done" else f"status={self.status!r}"
@@ -88,22 +96,55 @@ class History:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the best value, the earliest of equals; None before any value."""
-        return min(self.of("done"), key=lambda trial: self.sign * trial.value, default=None)
+        """The feasible trial with the best value, the earliest of equals; None before there is one."""
+        feasible = (trial for trial in self._trials if trial.feasible)
+        return min(feasible, key=lambda trial: self.sign * trial.value, default=None)
+
+    def checked_std(self, std: object, trial: Trial) -> float:
+        """A standard deviation of noise; NaN if none was told."""
+        if std is None:
+            return math.nan
+        number = _checked_number(std, "std", f"for trial {trial.id}; leave it out where it is not known.")
+        if number < 0.0:
+            raise ValueError(f"expected std >= 0, got {number} for trial {trial.id}.")
+        return number
+
+    def checked_constraints(self, constraints: object, trial: Trial) -> tuple[float, ...]:
+        """As many numbers as every trial of this run has that was told."""
+        if constraints is None:
+            constraints = ()
+        if isinstance(constraints, str | bytes | Mapping) or not isinstance(constraints, Iterable):
+            raise TypeError(f"constraints must be a list of numbers, got {constraints!r} for trial {trial.id}.")
+        hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
+        numbers_told = tuple(_checked_number(c, f"constraints[{i}]", hint) for i, c in enumerate(constraints))
+        for earlier in self.of("done"):
+            if earlier.origin != "told":  # x0 and y0 say nothing of constraints
+                if len(earlier.constraints) != len(numbers_told):
+                    raise ValueError(
+                        f"expected {len(earlier.constraints)} constraints as with trial {earlier.id}, got "
+                        f"{len(numbers_told)} for trial {trial.id}; tell the same ones with every value."
+                    )
+                break
+        return numbers_told
 
 
 def checked_value(value: object, trial: Trial) -> float:
     """`value` as a finite float, or an error that says what to do instead."""
     hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
+    return _checked_number(value, "", hint)
+
+
+def _checked_number(value: object, name: str, hint: str) -> float:
+    expected = f"expected {name} to be" if name else "expected"
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, numbers.Real):
         shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
-        raise TypeError(f"expected one real number, got {type(value).__name__}{shape} {hint}")
+        raise TypeError(f"{expected} one real number, got {type(value).__name__}{shape} {hint}")
     try:
         number = float(value)
     except OverflowError:  # an integer beyond 1e308
         number = -math.inf if value < 0 else math.inf
     if not math.isfinite(number):
-        raise ValueError(f"expected a finite number, got {number} {hint}")
+        raise ValueError(f"{expected} a finite number, got {number} {hint}")
     return number
