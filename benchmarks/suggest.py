@@ -35,9 +35,10 @@ from cylbo.bench.functions import problem
 from cylbo.bench.methods import botorch, optuna
 from cylbo.box import Box
 from cylbo.config import DEFAULT
+from cylbo.known import Known
 from cylbo.optimizer import Optimizer
 from cylbo.outputs import standardized
-from cylbo.suggest import Known, suggest
+from cylbo.suggest import suggest
 from cylbo.threads import blas_threads
 
 Array = NDArray[np.float64]

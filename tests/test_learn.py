@@ -15,6 +15,7 @@ from cylbo.errors import SamplingError
 from cylbo.fit import Evidence, Fitted, Form, at
 from cylbo.geometry import Domain
 from cylbo.hyper import Hyperparameters, Layout
+from cylbo.known import Known
 from cylbo.learn import Fits, fitted, sampled
 from cylbo.slice_sampler import Chain, sample
 
@@ -35,9 +36,13 @@ def data(seed=0, n=6, d=3):
     return x, 5.0 + 2.0 * np.exp(rng.standard_normal(n))
 
 
+def known(x, y, **more):
+    return Known(x, y, pending=x[:0], failed=x[:0], **more)
+
+
 def learned(learn, config, state=None, *, seed=0, **which):
     x, y = data(**which)
-    return learn(x, y, box(x.shape[1]), state, config, np.random.default_rng(seed))
+    return learn(known(x, y), box(x.shape[1]), state, config, np.random.default_rng(seed))
 
 
 def values_of(found):
@@ -85,7 +90,9 @@ class Recorder:
         n, one = len(evidence.gaps), np.ones(1)
         h = Hyperparameters(one, one, one, one)
         self.told = theta.copy()
-        return Fitted(theta, Blend(np.ones(evidence.x.shape[1])), h, np.zeros(n), 0.0, self.score(n, evidence.form))
+        return Fitted(
+            theta, Blend(np.ones(evidence.x.shape[1])), h, np.zeros(n), np.zeros(n), self.score(n, evidence.form), None
+        )
 
     @property
     def forms(self):
@@ -212,14 +219,16 @@ def test_among_all_forms_that_one_is_taken_which_alone_predicts_best(seed):
     x, y = data(seed, n=20)
     alone = {}
     for form in DEFAULT.forms:
-        state = fitted(x, y, box(3), None, dataclasses.replace(DEFAULT, forms=(form,)), np.random.default_rng(0)).state
+        state = fitted(
+            known(x, y), box(3), None, dataclasses.replace(DEFAULT, forms=(form,)), np.random.default_rng(0)
+        ).state
         alone[form] = at(Evidence(x, y, DEFAULT.beliefs, form), state.thetas[form]).score
-    assert fitted(x, y, box(3), None, DEFAULT, np.random.default_rng(0)).state.form == max(alone, key=alone.get)
+    assert fitted(known(x, y), box(3), None, DEFAULT, np.random.default_rng(0)).state.form == max(alone, key=alone.get)
 
 
 def trusted(function, *, n, d, seed):
     x = np.random.default_rng(seed).uniform(-1.0, 1.0, (n, d))
-    found = fitted(x, function(x), box(d), None, DEFAULT, np.random.default_rng(0))
+    found = fitted(known(x, function(x)), box(d), None, DEFAULT, np.random.default_rng(0))
     return found.state.form, found.kernel
 
 
@@ -285,7 +294,7 @@ def test_between_fits_mean_and_amplitude_are_those_of_the_new_data():
     config = dataclasses.replace(DEFAULT, refit_until=2, refit_growth=100.0, warm_growth=100.0)
     first = learned(fitted, config, n=30)
     x, y = data(n=31)
-    second = fitted(x, y, box(3), first.state, config, np.random.default_rng(0))
+    second = fitted(known(x, y), box(3), first.state, config, np.random.default_rng(0))
     assert np.array_equal(second.state.thetas[first.state.form], first.state.thetas[first.state.form])
     assert len(second.y) == 31
     check_handed_on(second, x, y, config)
@@ -296,7 +305,7 @@ def test_between_fits_mean_and_amplitude_are_those_of_the_new_data():
 @pytest.mark.parametrize("ambition", [0.0, 0.1, 2.0])
 def test_an_improvement_begins_a_share_of_the_way_to_the_good_values_below_the_best(ambition, d):
     x, y = data(n=12, d=d)
-    found = fitted(x, y, box(d), None, dataclasses.replace(DEFAULT, ambition=ambition), np.random.default_rng(0))
+    found = fitted(known(x, y), box(d), None, dataclasses.replace(DEFAULT, ambition=ambition), np.random.default_rng(0))
     best = check_handed_on(found, x, y, DEFAULT).best
     good = sorted(found.y)[min(11, d) // 2]  # the d/2-th after the best, or the middle one of fewer
     assert found.best == pytest.approx(best - ambition * max(good - best, 0.0), rel=1e-10, abs=1e-12)
@@ -310,7 +319,7 @@ def test_at_most_so_many_data_are_fitted_to_half_of_them_the_best(monkeypatch, n
     recorder = Recorder(monkeypatch)
     config = dataclasses.replace(DEFAULT, fit_points=count, forms=(PLAIN,))
     x, y = data(n=n)
-    found = fitted(x, y, box(3), None, config, np.random.default_rng(0))
+    found = fitted(known(x, y), box(3), None, config, np.random.default_rng(0))
     [(evidence, _, _)] = recorder.calls
     assert len(found.y) == n  # predictions are from all
     index = [int(np.flatnonzero((x == point).all(-1))[0]) for point in evidence.x]
@@ -329,7 +338,7 @@ def test_at_most_so_many_data_are_fitted_to_half_of_them_the_best(monkeypatch, n
 def test_a_fit_to_some_of_the_data_is_used_for_predictions_from_all():
     config = dataclasses.replace(DEFAULT, fit_points=12)
     x, y = data(n=40)
-    found = fitted(x, y, box(3), None, config, np.random.default_rng(0))
+    found = fitted(known(x, y), box(3), None, config, np.random.default_rng(0))
     check_handed_on(found, x, y, config)
     assert len(found.y) == 40
 
@@ -341,8 +350,8 @@ def test_where_the_centre_of_the_search_lies_makes_no_difference_to_what_is_fitt
     x, y = data(n=15)
     center = np.array([1.0, -0.5, 0.0])
     moved = Domain(-1.0 - center, 1.0 - center, 10.0)
-    here = fitted(x, y, box(3), None, config, np.random.default_rng(0))
-    there = fitted(x - center, y, moved, None, config, np.random.default_rng(0))
+    here = fitted(known(x, y), box(3), None, config, np.random.default_rng(0))
+    there = fitted(known(x - center, y), moved, None, config, np.random.default_rng(0))
     np.testing.assert_allclose(there.state.thetas[form], here.state.thetas[form], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(there.kernel.features(x - center), here.kernel.features(x), atol=1e-4)
     assert there.best == pytest.approx(here.best, rel=1e-3, abs=1e-4)
@@ -364,7 +373,7 @@ def test_equal_values_can_be_fitted_round_after_round():
     x, _ = data(n=5)
     state = None
     for _ in range(2):
-        found = fitted(x, np.full(5, 3.0), box(3), state, DEFAULT, np.random.default_rng(0))
+        found = fitted(known(x, np.full(5, 3.0)), box(3), state, DEFAULT, np.random.default_rng(0))
         state = found.state
         assert np.isfinite(values_of(found)).all()
         assert not found.y.any()
@@ -418,7 +427,7 @@ def test_samples_are_those_of_a_naive_density(config):
     for seed in (1, 2):
         x, y = data(seed)
         thetas, expected_chain, layout = naive_samples(config, x, y, chain, seed)
-        found = sampled(x, y, box(3), chain, config, np.random.default_rng(seed))
+        found = sampled(known(x, y), box(3), chain, config, np.random.default_rng(seed))
         expected = layout.unpack(thetas)
         assert not found.failed
         assert len(found.h) == config.sweeps
@@ -490,13 +499,13 @@ def test_sampling_does_not_go_on_from_a_fit():
 
 @pytest.mark.parametrize("config", [DEFAULT, *SAMPLERS], ids=lambda config: config.name)
 def test_the_same_arguments_give_the_same_result_and_are_not_modified(config):
-    first = config.learn(*data(n=34), box(3), None, config, np.random.default_rng(5))
+    first = config.learn(known(*data(n=34)), box(3), None, config, np.random.default_rng(5))
     x, y = data(n=35)
     domain, state = box(3), first.state
     arrays = [x, y, domain.low, domain.high]
     arrays += [state.theta, state.widths] if isinstance(state, Chain) else list(state.thetas.values())
     before = [array.copy() for array in arrays]
-    found, again = (config.learn(x, y, domain, state, config, np.random.default_rng(6)) for _ in range(2))
+    found, again = (config.learn(known(x, y), domain, state, config, np.random.default_rng(6)) for _ in range(2))
     assert np.array_equal(values_of(found), values_of(again))
     for array, copy in zip(arrays, before, strict=True):
         assert np.array_equal(array, copy)

@@ -398,7 +398,7 @@ def test_if_all_evaluations_fail_the_earlier_ones_remain():
 def test_a_value_that_is_no_number_stops_the_run_with_the_result_so_far(bad):
     fun = Recorded(lambda x: bowl(x) if len(fun.x) < 3 else bad)
     with pytest.raises(
-        TypeError, match=r"the objective must return one real number: expected .* for trial 2"
+        TypeError, match=r"the objective must return one real number, or a dict .*: expected .* for trial 2"
     ) as caught:
         run(fun)
     result = caught.value.result

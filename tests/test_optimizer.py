@@ -47,7 +47,7 @@ def numbers(learned):
 
 def state(opt):
     """Everything the next ask depends on, and everything that is shown."""
-    learned = opt._state
+    learned = opt._memory.state
     return (
         [(t.id, t.x.tobytes(), repr(t.value), t.status, t.origin, t.reason) for t in opt.trials],
         None if learned is None else numbers(learned),

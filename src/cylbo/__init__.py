@@ -14,12 +14,14 @@ from cylbo.config import DEFAULT, METHODS, PAPER, Config
 from cylbo.errors import (
     CylboError,
     NotPositiveDefiniteError,
+    OutOfTimeError,
     SamplingError,
     SpaceExhaustedError,
     StorageError,
     TrialClosedError,
     UnknownTrialError,
 )
+from cylbo.health import Health
 from cylbo.minimize import Result, load, minimize
 from cylbo.optimizer import Optimizer
 from cylbo.space import Boolean, Categorical, Integer, Real, Space
@@ -34,9 +36,11 @@ __all__ = [
     "Categorical",
     "Config",
     "CylboError",
+    "Health",
     "Integer",
     "NotPositiveDefiniteError",
     "Optimizer",
+    "OutOfTimeError",
     "Real",
     "Result",
     "SamplingError",

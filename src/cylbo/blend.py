@@ -21,7 +21,7 @@ import numpy as np
 from cylbo.geometry import Array
 from cylbo.gp import GP, JITTERS, Data, Toward
 from cylbo.hyper import Hyperparameters
-from cylbo.kernel import matern52, matern52_slope
+from cylbo.kernel import matern52, matern52_slope, squared_distances
 
 __all__ = ["Blend", "BlendedGP", "grams", "spectrum"]
 
@@ -98,14 +98,21 @@ class BlendedGP(GP):
     kernel: Blend
 
     def __init__(
-        self, data: Data, kernel: Blend, h: Hyperparameters, *, stabilizer: float, jitters: Sequence[float] = JITTERS
+        self,
+        data: Data,
+        kernel: Blend,
+        h: Hyperparameters,
+        *,
+        stabilizer: float,
+        jitters: Sequence[float] = JITTERS,
+        noise: Array | float = 0.0,  # (n,) besides h's
     ) -> None:
         """Factorise. Raises NotPositiveDefiniteError if no jitter helps."""
         self._rate = kernel.stretch / h.lengthscale[0]  # (d,)
         self._z = data.x * self._rate
         self._squares = np.einsum("nd,nd->n", self._z, self._z)
         self._features = kernel.features(data.x)
-        super().__init__(data, kernel, h, stabilizer=stabilizer, jitters=jitters)
+        super().__init__(data, kernel, h, stabilizer=stabilizer, jitters=jitters, noise=noise)
 
     def toward(self, x: Array) -> Toward:  # (m, d)
         """Correlations of the queries with the data, their own variances, and how these change with the queries."""
@@ -130,3 +137,10 @@ class BlendedGP(GP):
             return x_bar
 
         return Toward(k[None], variance[None], pullback)
+
+    def joint(self, x: Array) -> Array:  # (m, d) -> (m, m)
+        """Posterior covariances of the queries, with unit amplitude."""
+        z, features, share = x * self._rate, self.kernel.features(x), self.kernel.share
+        prior = (1.0 - share) * matern52(np.sqrt(squared_distances(z, z))) + share * (features @ features.T)
+        e = self.whiten(self.toward(x).k)[0]
+        return np.asarray(prior - e @ e.T)

@@ -74,6 +74,10 @@ class Config:
     screening_samples: int = 1
     screening_share: float = 0.025
 
+    # Differs from the paper: evaluate the best point once more where noise is suspected, and any good one again once it
+    # is certain, if that tells more than a new point
+    repeats: bool = False
+
     threads: int = 1  # of BLAS while suggesting; see `threads.py`
 
     def __post_init__(self) -> None:
@@ -146,6 +150,7 @@ DEFAULT = dataclasses.replace(
     learn=fitted,
     forms=(Form(), Form(stretched=True), Form(stretched=True, effects=True)),
     ambition=0.05,
+    repeats=True,
     stabilizer=0.0,  # the nugget that was fitted is enough
     sobol=maximize.uniform,
     n_sobol=500,

@@ -3,18 +3,20 @@
     CylboError
     ├── NotPositiveDefiniteError   a covariance matrix resisted every jitter (also ArithmeticError)
     ├── SamplingError              no hyperparameters with a finite density were found (also ArithmeticError)
+    ├── OutOfTimeError             a part of a suggestion used up its share of `max_suggest_seconds` (also TimeoutError)
     ├── UnknownTrialError          a trial that this optimizer never handed out (also KeyError)
     ├── TrialClosedError           a trial that was told or failed before (also ValueError)
     ├── SpaceExhaustedError        every point of a finite space has been asked for
     └── StorageError               a file that cannot be used: missing, damaged, of another run, in use (also OSError)
 
-Plain mistakes in arguments raise ValueError or TypeError. The two arithmetic ones never leave
-`Optimizer.ask`: a suggestion falls back instead (see `suggest.py`).
+Plain mistakes in arguments raise ValueError or TypeError. The first three never leave `Optimizer.ask`: a suggestion
+falls back instead (see `suggest.py`).
 """
 
 __all__ = [
     "CylboError",
     "NotPositiveDefiniteError",
+    "OutOfTimeError",
     "SamplingError",
     "SpaceExhaustedError",
     "StorageError",
@@ -33,6 +35,10 @@ class NotPositiveDefiniteError(CylboError, ArithmeticError):
 
 class SamplingError(CylboError, ArithmeticError):
     """The slice sampler has no starting point of positive density."""
+
+
+class OutOfTimeError(CylboError, TimeoutError):
+    """A loop was stopped by the clock; whoever runs it knows the best it has seen."""
 
 
 class UnknownTrialError(CylboError, KeyError):

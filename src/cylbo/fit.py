@@ -2,20 +2,25 @@
 
     x (n, d) data          y (n,) values in the user's units      t (n,) = compressed values, see `outputs.py`
     R (n, n) correlations + nugget                                z (d,) how much each coordinate is stretched
-    theta = (log l, log eta, log lambda [, logit v, log b] [, z]) the brackets as the `Form` of the model asks for
+    theta = (log l, log eta, log lambda [, logit v, log b] [, log A] [, z]) the brackets as the `Form` of the model asks
     l lengthscale in half-widths of the box    eta noise / amplitude    lambda strength of the compression
     v share and b lengthscale of the effects of single coordinates
+    D (n,) variances of noise that were told, in units of t^2
 
 The mean m and the amplitude A that make t most likely are known in closed form, so they are no search directions:
 
     m = 1' R^-1 t / 1' R^-1 1        A = (t - m)' R^-1 (t - m) / n
     log p(y | theta) = -n/2 log A - 1/2 log |R| + sum_i log dt_i/dy_i + constants
 
+With noise that was told R contains D / A, there is no closed form of A, and it is one more of theta.
+
 The last sum makes likelihoods of different compressions comparable: it is the density of what was observed, y, that
 is maximised, so how strongly to compress is learned like a lengthscale (a warped Gaussian process,
 Snelson et al. 2004).
 """
 
+import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,14 +33,16 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from cylbo.blend import Blend, grams, spectrum
+from cylbo.errors import OutOfTimeError
 from cylbo.geometry import Array
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import SQRT5, squared_distances
-from cylbo.outputs import compressed, gaps
+from cylbo.outputs import compressed, gaps, in_gaps
 
 __all__ = ["Beliefs", "Evidence", "Fitted", "Form", "at", "fit"]
 
-FEWEST_JUDGED = 10  # values that a model is judged by, if there are as many
+JUDGED = 0.5  # the better half of the values is what a model is judged by ...
+FEWEST_JUDGED = 10  # ... but so many, if there are as many
 PROBE_STEPS = 8  # which of several starts leads to the best end is clear after these
 WORST = 1e25  # what a theta costs whose matrix cannot be factorised
 
@@ -61,6 +68,7 @@ class Beliefs:
     log_nugget: tuple[float, float] = (-9.0, 5.0)  # of noise / amplitude; most objectives are computed, not measured
     log_compression: tuple[float, float] = (-1.0, 1.5)
     logit_share: tuple[float, float] = (-1.0, 2.0)
+    log_amplitude: tuple[float, float] = (0.0, 2.0)  # in units of t^2; only where noise was told
     log_effect_lengthscale: tuple[float, float] = (-0.36, 0.7)  # 0.7 half-widths
 
     # log l_k = log l + stretch_scale z_k with Student's t on z: most coordinates alike, any of them free to differ
@@ -71,6 +79,7 @@ class Beliefs:
     log_nugget_range: tuple[float, float] = (-20.7, 0.0)  # 1e-9 is about what float64 factors of rank n can carry
     log_compression_range: tuple[float, float] = (-5.0, 3.0)
     logit_share_range: tuple[float, float] = (-8.0, 6.0)
+    log_amplitude_range: tuple[float, float] = (-12.0, 12.0)
     log_effect_lengthscale_range: tuple[float, float] = (-1.9, 1.6)
     stretch_range: tuple[float, float] = (-6.0, 6.0)  # of z
 
@@ -90,6 +99,7 @@ class _Factorised(NamedTuple):
     mean: float  # m
     alpha: Array  # (n,) R^-1 (t - m)
     amplitude: float  # A
+    misfit: float  # (t - m)' R^-1 (t - m) / A, which is n for the A that makes t most likely
 
 
 class Evidence:
@@ -103,16 +113,24 @@ class Evidence:
         form: Form,
         *,
         middle: Array | float = 0.0,  # (d,) of the box
+        noise: Array | None = None,  # (n,) standard deviations that were told in units of y, 0 where none was
         among: NDArray[np.intp] | slice = slice(None),
+        judged: float = JUDGED,  # share of the values, the lowest, that a model is judged by
+        until: float = math.inf,  # when a fit is to end, on the clock of `time.perf_counter`
     ) -> None:
         """Only the data `among` these are looked at; values are measured in the unit of all."""
         self.x, self.gaps, self.beliefs, self.form, self.middle = x[among], gaps(y)[among], beliefs, form, middle
+        self.noise = None if noise is None else in_gaps(noise, y)[among]
+        self.judged, self.until = judged, until
         d = x.shape[1]
         priors = [beliefs.log_lengthscale, beliefs.log_nugget, beliefs.log_compression]
         ranges = [beliefs.log_lengthscale_range, beliefs.log_nugget_range, beliefs.log_compression_range]
         if form.effects:
             priors += [beliefs.logit_share, beliefs.log_effect_lengthscale]
             ranges += [beliefs.logit_share_range, beliefs.log_effect_lengthscale_range]
+        if noise is not None:
+            priors.append(beliefs.log_amplitude)
+            ranges.append(beliefs.log_amplitude_range)
         self._n_normal = len(priors)
         if form.stretched:
             priors += [(0.0, 1.0)] * d
@@ -123,6 +141,11 @@ class Evidence:
         self.lower, self.upper = np.array(ranges).T + shift
         self.evaluations = 0
 
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the clock has run out."""
+        return time.perf_counter() > self.until
+
     @cached_property
     def _grams(self) -> Array:  # (M, n, n)
         return grams(self.x - self.middle)
@@ -132,6 +155,32 @@ class Evidence:
         """Picks pairs, and half of the diagonal, from a matrix in LAPACK's order."""
         n = len(self.x)
         return np.asfortranarray(np.tri(n) - 0.5 * np.eye(n))
+
+    def descended(self, start: Array, max_iterations: int) -> tuple[float, Array]:  # (p,) -> (), (p,)
+        """The lowest value that L-BFGS-B finds from a start within the ranges, and where."""
+        lowest = math.inf, start
+
+        def timed(theta: Array) -> tuple[float, Array]:
+            nonlocal lowest
+            value, gradient = self(theta)
+            if value < lowest[0]:
+                lowest = value, theta.copy()
+            if self.out_of_time:
+                raise OutOfTimeError
+            return value, gradient
+
+        try:
+            result = minimize(
+                self if math.isinf(self.until) else timed,
+                start,  # which SciPy clips to the bounds
+                jac=True,
+                method="L-BFGS-B",
+                bounds=np.stack([self.lower, self.upper], -1),
+                options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
+            )
+        except OutOfTimeError:
+            return lowest
+        return float(result.fun), np.asarray(result.x)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:  # (p,) -> (), (p,)
         """Value and gradient; a constant where R cannot be factorised."""
@@ -147,6 +196,7 @@ class Evidence:
         alpha, amplitude = at.alpha, at.amplitude
         value, gradient = self._minus_log_prior(theta)
         value += 0.5 * n * np.log(amplitude) + np.log(at.L.diagonal()).sum() - log_jacobian
+        value += 0.5 * (at.misfit - n)  # nothing, unless noise was told
 
         # The derivative of `value` by a pair's R_ij = R_ji, by R_ii on the diagonal; nothing above it
         R_bar = lapack.dpotri(at.L, lower=1, overwrite_c=1)[0]
@@ -154,6 +204,11 @@ class Evidence:
         R_bar *= self._pairs
         gradient[1] += np.exp(theta[1]) * float(np.trace(R_bar))
         gradient[2] += float(alpha @ t_slope) / amplitude - jacobian_slope
+        if self.noise is not None:
+            told = self._told(theta) * R_bar.diagonal()
+            gradient[self._n_normal - 1] += 0.5 * (n - at.misfit) - told.sum()
+            stretched = np.exp(theta[2]) * self.gaps
+            gradient[2] -= 2.0 * float(told @ (stretched / (1.0 + stretched)))
         if parts.effects is not None:
             share, effect_slope = parts.share, np.tensordot(spectrum(theta[4])[1], self._grams, 1)
             gradient[3] += share * (1.0 - share) * _inner(R_bar, parts.effects.T - parts.matern.T)
@@ -185,14 +240,24 @@ class Evidence:
         effects = features @ features.T if kernel.spectrum is not None else None
         at = self._factorised(self._correlations(kernel, theta, effects), theta, t) if self.gaps.any() else None
         if at is None:
-            return Profile(t, 0.0, 1.0, t, -np.inf)
+            return Profile(t, 0.0, 1.0, t, -np.inf, self._told(theta), None)
         nugget, strength = np.exp(theta[1:3])
         # Leaving one out needs no other factors than those of all (Sundararajan and Keerthi 2001)
         precision = lapack.dpotri(at.L, lower=1, overwrite_c=1)[0].diagonal()
+        error, sd = at.alpha / precision, np.sqrt(at.amplitude / precision)
         log_density = 0.5 * np.log(precision / at.amplitude) - 0.5 * at.alpha**2 / (precision * at.amplitude)
         log_density = log_density - np.log1p(strength * self.gaps)  # of the values themselves
-        better = np.argsort(self.gaps, kind="stable")[: max(FEWEST_JUDGED, len(t) // 2)]
-        return Profile(t, at.mean, at.amplitude, t - nugget * at.alpha, float(log_density[better].mean()))
+        better = np.argsort(self.gaps, kind="stable")[: max(FEWEST_JUDGED, int(self.judged * len(t)))]
+        told = self._told(theta)
+        predicted = t - (nugget if told is None else nugget + told) * at.alpha
+        return Profile(t, at.mean, at.amplitude, predicted, float(log_density[better].mean()), told, (error, sd))
+
+    def _told(self, theta: Array) -> Array | None:  # (p,) -> (n,)
+        """D / A; None where no noise was told."""
+        if self.noise is None:
+            return None
+        sd = self.noise / (1.0 + np.exp(theta[2]) * self.gaps)
+        return np.asarray(sd * sd * np.exp(-theta[self._n_normal - 1]))
 
     def _correlations(self, kernel: Blend, theta: Array, effects: Array | None) -> _Correlations:
         z = self.x * (kernel.stretch * np.exp(-theta[0]))
@@ -212,14 +277,17 @@ class Evidence:
             R = parts.matern.copy()
         else:
             R = (1.0 - parts.share) * parts.matern + parts.share * parts.effects
-        R.flat[:: n + 1] += np.exp(theta[1])
+        told = self._told(theta)
+        R.flat[:: n + 1] += np.exp(theta[1]) if told is None else np.exp(theta[1]) + told
         L, failed = lapack.dpotrf(R.T, lower=1, clean=0, overwrite_a=1)
         if failed or not np.isfinite(L.diagonal()).all():
             return None
         solved, _ = lapack.dpotrs(L, np.stack([t, np.ones(n)], -1), lower=1)
         mean = float(solved[:, 0].sum()) / float(solved[:, 1].sum())
         alpha = solved[:, 0] - mean * solved[:, 1]
-        return _Factorised(L, mean, alpha, max(float((t - mean) @ alpha) / n, 1e-300))
+        square = float((t - mean) @ alpha)
+        amplitude = max(square / n, 1e-300) if told is None else float(np.exp(theta[self._n_normal - 1]))
+        return _Factorised(L, mean, alpha, amplitude, n if told is None else square / amplitude)
 
     def _minus_log_prior(self, theta: Array) -> tuple[float, Array]:
         """Up to a constant, with its gradient."""
@@ -244,6 +312,8 @@ class Profile(NamedTuple):
     amplitude: float
     predicted: Array  # (n,) posterior means at the data
     score: float  # mean log density of the better half of the values, each predicted from all others
+    told: Array | None  # (n,) D / A, None where no noise was told
+    left_out: tuple[Array, Array] | None  # (n,), (n,) of each value predicted from all others: error and its sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,18 +324,28 @@ class Fitted:
     kernel: Blend
     h: Hyperparameters  # a batch of one
     t: Array  # (n,) compressed values
-    best: float  # the lowest posterior mean at the data: with noise, the lowest value is luck
+    predicted: Array  # (n,) posterior means at the data: with noise, the lowest value is luck
     score: float  # see `Profile`
+    told: Array | None  # (n,) noise that was told, as variances in units of the amplitude
+
+    @property
+    def best(self) -> float:
+        """The lowest of what is predicted."""
+        return float(self.predicted.min())
 
 
 def fit(evidence: Evidence, starts: Iterable[Array], max_iterations: int) -> Fitted:
     """The best theta L-BFGS-B finds within the ranges: a few steps from each start (p,), the others from the best."""
     if not evidence.gaps.any():  # there is nothing to learn: all values are equal
         return at(evidence, evidence.prior_mean)
-    probes = [_descended(evidence, start, min(PROBE_STEPS, max_iterations)) for start in starts]
+    probes = []
+    for start in starts:
+        probes.append(evidence.descended(start, min(PROBE_STEPS, max_iterations)))
+        if evidence.out_of_time:
+            break
     best = min(probes, key=lambda end: end[0])
     left = max_iterations - PROBE_STEPS
-    return at(evidence, (_descended(evidence, best[1], left) if left > 0 else best)[1])
+    return at(evidence, (evidence.descended(best[1], left) if left > 0 and not evidence.out_of_time else best)[1])
 
 
 def at(evidence: Evidence, theta: Array) -> Fitted:  # (p,)
@@ -277,16 +357,4 @@ def at(evidence: Evidence, theta: Array) -> Fitted:  # (p,)
         lengthscale=np.exp(theta[:1]),
         mean=np.array([profile.mean]),
     )
-    return Fitted(theta, evidence.kernel(theta), h, profile.t, float(profile.predicted.min()), profile.score)
-
-
-def _descended(evidence: Evidence, start: Array, max_iterations: int) -> tuple[float, Array]:
-    result = minimize(
-        evidence,
-        start,  # which SciPy clips to the bounds
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.stack([evidence.lower, evidence.upper], -1),
-        options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
-    )
-    return float(result.fun), np.asarray(result.x)
+    return Fitted(theta, evidence.kernel(theta), h, profile.t, profile.predicted, profile.score, profile.told)

@@ -92,12 +92,13 @@ class GP:
         *,
         stabilizer: float,  # added to the diagonal, relative to the amplitude
         jitters: Sequence[float] = JITTERS,
+        noise: Array | float = 0.0,  # (n,) added to the diagonal besides h's, relative to the amplitude
     ) -> None:
         """Factorise. Raises NotPositiveDefiniteError if no jitter helps."""
         self.data, self.kernel, self.h, self.stabilizer = data, kernel, h, stabilizer
         nugget = stabilizer + h.noise_ratio
         correlations = self.toward(data.x).k
-        factors = [cholesky(*pair, jitters) for pair in zip(correlations, nugget, strict=True)]
+        factors = [cholesky(R, tau + noise, jitters) for R, tau in zip(correlations, nugget, strict=True)]
         self.tau: Array = nugget + [jitter for _, jitter in factors]
         self.W = np.stack([inverse_lower(L) for L, _ in factors])
         self.g: Array = (self.W @ (data.y - h.mean[:, None])[:, :, None])[..., 0]  # (s, n)

@@ -6,28 +6,32 @@ Gaussian process is made from.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Protocol, Union
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from cylbo.blend import Blend
 from cylbo.errors import SamplingError
-from cylbo.fit import Evidence, Fitted, Form, at, fit
+from cylbo.fit import JUDGED, Evidence, Fitted, Form, at, fit
 from cylbo.geometry import Array, Domain
 from cylbo.gp import Data
 from cylbo.hyper import Hyperparameters, Layout, Vector
+from cylbo.known import Known, representative
 from cylbo.likelihood import LogPosterior
+from cylbo.outputs import from_compressed
 from cylbo.slice_sampler import Chain, sample
 
 if TYPE_CHECKING:
     from cylbo.config import Config
 
-__all__ = ["Fits", "Learn", "Learned", "State", "fitted", "sampled"]
+__all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "sampled"]
 
+NOTED = 0.1  # noise of this share of what separates the good values is no longer a matter of rounding
 NOISE_LEVELS = (1e-7, 1e-5, 3e-2)  # of the starts of a new fit, as shares of the amplitude
 
 State = Union[Chain, "Fits", None]  # where the next round begins; None before the first fit
@@ -39,24 +43,43 @@ class Learned:
 
     h: Hyperparameters  # s settings
     y: Array  # (n,) values as the model sees them
-    best: float  # what an improvement is measured from
+    best: float  # what an improvement is measured from; NaN if no point is allowed yet
     state: State
     kernel: Blend | None = None  # None: the one that the configuration names
+    noise: Array | None = None  # (n,) variances of told noise in units of the amplitude, besides what h says
+    unsure: bool = False  # what separates the good values may be noise
     failed: bool = False  # nothing could be learned: these are the last round's hyperparameters
 
 
-Learn = Callable[[Array, Array, Domain, State, "Config", Generator], Learned]  # x (n, d), y (n,), ...
+class Learn(Protocol):
+    """Data in ball coordinates, and where the last round ended, to what the model is made from."""
+
+    def __call__(
+        self, known: Known, domain: Domain, state: State, config: "Config", rng: Generator, until: float = math.inf
+    ) -> Learned:
+        """Learn, and be done when the clock says `until`."""
+        ...
 
 
-def sampled(x: Array, y: Array, domain: Domain, state: State, config: "Config", rng: Generator) -> Learned:
-    """`config.sweeps` settings from their posterior, by slice sampling. Oh et al. 2018, Sec. 4."""
+def sampled(
+    known: Known,
+    domain: Domain,
+    state: State,
+    config: "Config",
+    rng: Generator,
+    until: float = math.inf,
+) -> Learned:
+    """`config.sweeps` settings from their posterior, by slice sampling. Oh et al. 2018, Sec. 4.
+
+    Noise is sampled too; what was told of it is not used.
+    """
     kernel = config.kernel(domain.radius)
-    y = config.scaling(y)
-    best = float(y.min())
+    x, y = known.x, config.scaling(known.y)
+    best = float(y[known.allowed].min()) if known.allowed.any() else np.nan
     layout = Layout(
         config.priors,
         domain.radius,
-        (best, float(y.max())),
+        (float(y.min()), float(y.max())),
         angular_degree=config.angular_degree if kernel.has_center else None,
         warped=config.warped,
     )
@@ -89,58 +112,103 @@ class Fits:
     form: Form
     chosen_at: int  # the number of data when all forms were last fitted and judged
     fitted_at: int  # ... when the trusted one was last fitted
+    told_noise: bool = False  # with a hyperparameter for the amplitude, see `fit.py`
 
 
-def fitted(x: Array, y: Array, domain: Domain, state: State, config: "Config", rng: Generator) -> Learned:
-    """The most probable setting (`fit.py`) of the form of the model that predicts the good values best.
-
-    Hyperparameters move little from one evaluation to the next, so they are fitted when the data have grown by
-    `warm_growth`, and all forms are fitted and judged, anew from several starts, when they have grown by
-    `refit_growth`.
-    """
-    n, d = x.shape
+def fitted(
+    known: Known,
+    domain: Domain,
+    state: State,
+    config: "Config",
+    rng: Generator,
+    until: float = math.inf,
+) -> Learned:
+    """The most probable setting (`fit.py`) of the form of the model that predicts the good values best."""
+    n, d = known.x.shape
     last = state if isinstance(state, Fits) else None
-    evidence = functools.partial(Evidence, x, y, config.beliefs, middle=0.5 * (domain.low + domain.high))
-    among = _representative(y, config.fit_points)
-    if last is None or n < config.refit_until or n >= (1.0 + config.refit_growth) * last.chosen_at:
-        # Less than half as many values as coordinates cannot tell one coordinate from another
-        forms = config.forms if 2 * n >= d else (Form(),)
-        fits = {form: _anew(evidence(form, among=among), last, config) for form in forms}
-        chosen = max(forms, key=lambda form: fits[form].score)
-        after = Fits({form: fits[form].theta for form in forms}, chosen, n, n)
-    elif n >= (1.0 + config.warm_growth) * last.fitted_at:
-        form = last.form
-        warm = fit(evidence(form, among=among), [last.thetas[form]], config.warm_steps)
-        after = dataclasses.replace(last, thetas={**last.thetas, form: warm.theta}, fitted_at=n)
-    else:
-        after = last
-    new = at(evidence(after.form), after.thetas[after.form])
+    after, new = fits_and_process(
+        known.x, known.y, domain, last, config, noise=known.told_noise, count=n + len(known.left_out), until=until
+    )
+    best = float(new.predicted[known.allowed].min()) if known.allowed.any() else np.nan
     # A process that is sure of itself near the best point finds the smallest of gains there, again and again. What
     # counts is a gain that would be seen among the good values, of which there are more in more dimensions
     good = float(np.sort(new.t)[min(n - 1, d) // 2])
-    target = new.best - config.ambition * max(good - new.best, 0.0)
-    return Learned(new.h, new.t, target, after, kernel=new.kernel)
+    spread = max(good - best, 0.0)
+    target = best - config.ambition * spread
+    unsure = bool(n >= config.refit_until and new.h.noise_ratio[0] * new.h.amplitude[0] > (NOTED * spread) ** 2)
+    return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=unsure)
 
 
-def _representative(y: Array, count: int) -> NDArray[np.intp]:  # (n,) -> (m,)
-    """At most so many of the data, in their order: one half the best, the others evenly from what is left."""
-    order = np.argsort(y, kind="stable")
-    if len(y) <= count:
-        return np.arange(len(y))
-    best, rest = order[: count // 2], order[count // 2 :]
-    spread = np.linspace(0, len(rest) - 1, count - len(best)).round().astype(np.intp)
-    return np.sort(np.concatenate([best, rest[spread]]))
+def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)
+    """What the last fit expects of another evaluation at each evaluated point; None without one."""
+    noise = known.told_noise
+    if not isinstance(state, Fits) or state.told_noise != (noise is not None) or not len(known.y):
+        return None
+    middle = 0.5 * (domain.low + domain.high)
+    theta = state.thetas[state.form]
+    process = at(Evidence(known.x, known.y, config.beliefs, state.form, middle=middle, noise=noise), theta)
+    return from_compressed(process.predicted, theta[2], known.y)
+
+
+def fits_and_process(
+    x: Array,
+    y: Array,
+    domain: Domain,
+    last: Fits | None,
+    config: "Config",
+    *,
+    noise: Array | None = None,
+    forms: tuple[Form, ...] | None = None,
+    judged: float = JUDGED,
+    count: int | None = None,
+    until: float = math.inf,
+) -> tuple[Fits, Fitted]:
+    """The fits after this round, and the process of the form that predicts best on all data.
+
+    Hyperparameters move little from one evaluation to the next, so they are fitted when the data have grown by
+    `warm_growth`, and all forms are fitted and judged, anew from several starts, when they have grown by
+    `refit_growth`. The forms are those of the configuration unless others are given. `count` is the number of data if
+    these are not all, `until` when the clock stops the fits.
+    """
+    d = x.shape[1]
+    n = len(x) if count is None else count
+    forms = config.forms if forms is None else forms
+    middle = 0.5 * (domain.low + domain.high)
+    evidence = functools.partial(Evidence, x, y, config.beliefs, middle=middle, noise=noise, judged=judged)
+    among = representative(np.argsort(y, stable=True), config.fit_points)
+    if last is not None and last.told_noise != (noise is not None):  # other hyperparameters
+        last = None
+    if last is None or n < config.refit_until or n >= (1.0 + config.refit_growth) * last.chosen_at:
+        # Less than half as many values as coordinates cannot tell one coordinate from another
+        able = forms if 2 * n >= d else (Form(),)
+        fits = {}
+        for i, form in enumerate(able):
+            share = until if math.isinf(until) else _part(until, len(able) - i)
+            fits[form] = _anew(evidence(form, among=among, until=share), last, config)
+        chosen = max(able, key=lambda form: fits[form].score)
+        after = Fits({form: fits[form].theta for form in able}, chosen, n, n, noise is not None)
+    elif n >= (1.0 + config.warm_growth) * last.fitted_at:
+        form = last.form
+        warm = fit(evidence(form, among=among, until=until), [last.thetas[form]], config.warm_steps)
+        after = dataclasses.replace(last, thetas={**last.thetas, form: warm.theta}, fitted_at=n)
+    else:
+        after = last
+    return after, at(evidence(after.form), after.thetas[after.form])
+
+
+def _part(until: float, among: int) -> float:
+    """When the first of so many must end for all of them to have as much of what is left on the clock."""
+    now = time.perf_counter()
+    return now + (until - now) / among
 
 
 def _anew(evidence: Evidence, last: Fits | None, config: "Config") -> Fitted:
     """From the last fit, from starts that trust every value and from one that sees noise: between them lies a valley
     of little evidence.
     """
-    starts = []
+    starts = [last.thetas[evidence.form]] if last is not None and evidence.form in last.thetas else []
     for level in NOISE_LEVELS:
         start = evidence.prior_mean.copy()
         start[1] = np.log(level)
         starts.append(start)
-    if last is not None and evidence.form in last.thetas:
-        starts.append(last.thetas[evidence.form])
     return fit(evidence, starts, config.fit_steps)

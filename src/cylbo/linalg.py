@@ -15,8 +15,8 @@ from cylbo.geometry import Array
 __all__ = ["cholesky", "inverse_lower", "solve_lower"]
 
 
-def cholesky(R: Array, nugget: float, jitters: Sequence[float]) -> tuple[Array, float]:  # (n, n) -> (n, n), ()
-    """Lower factor L with L L^T = R + (nugget + jitter) I, and the jitter that was needed.
+def cholesky(R: Array, nugget: Array | float, jitters: Sequence[float]) -> tuple[Array, float]:  # (n, n) -> (n, n), ()
+    """Lower factor L with L L^T = R + (nugget + jitter) I, and the jitter that was needed. `nugget` may be (n,).
 
     R must be symmetric. L's upper triangle is not cleared. Nothing more is added to a matrix that can be factorised
     with its nugget; otherwise `jitters` is climbed, each rung relative to the first diagonal entry (as in the authors'
@@ -27,7 +27,7 @@ def cholesky(R: Array, nugget: float, jitters: Sequence[float]) -> tuple[Array, 
 
     """
     for jitter in (0.0, *jitters):
-        added = jitter * (float(R[0, 0]) + nugget) if jitter else 0.0
+        added = jitter * (float(R[0, 0]) + float(np.min(nugget))) if jitter else 0.0
         K = R.copy()
         K.flat[:: len(K) + 1] += nugget + added
         # Symmetric, so its transpose is itself in the column order that LAPACK wants, and may be overwritten

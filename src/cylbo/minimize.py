@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cylbo.box import Bounds, Region
-from cylbo.config import Config
+from cylbo.config import METHODS, PAPER, Config
 from cylbo.errors import SpaceExhaustedError, StorageError
 from cylbo.geometry import Array
-from cylbo.optimizer import Optimizer
+from cylbo.optimizer import Optimizer, framed, recommended
 from cylbo.progress import ProgressBar
 from cylbo.space import Space
 from cylbo.storage import read
-from cylbo.trial import Direction, History, Trial
+from cylbo.trial import Direction, History, NotFiniteError, Trial
 
 __all__ = ["Result", "load", "minimize"]
 
@@ -33,7 +32,7 @@ class Result:
     """What came out, in the words of `scipy.optimize.OptimizeResult`."""
 
     x: Array | None  # (d,) best point, earlier evaluations included; None if nothing succeeded
-    fun: float  # its value; NaN if nothing succeeded
+    fun: float  # its value, or what the model expects there if values are noisy; NaN if nothing succeeded
     nfev: int  # evaluations made, failed ones included, earlier ones (`x0`, `y0`) not
     x_iters: Array  # (nfev, d) the points evaluated, in order
     func_vals: Array  # (nfev,) their values, NaN where an evaluation failed
@@ -44,7 +43,7 @@ class Result:
 
 
 def minimize(
-    fun: Callable[[Any], float],
+    fun: Callable[[Any], float | Mapping[str, Any]],
     bounds: Bounds | Space,
     *,
     budget: int = 200,
@@ -55,6 +54,9 @@ def minimize(
     y0: ArrayLike | None = None,
     region: Region = "box",
     direction: Direction = "minimize",
+    noisy: bool | None = None,
+    max_suggest_seconds: float | None = None,
+    max_memory: float | None = None,
     callback: Callable[[Trial], object] | None = None,
     progress: bool = False,
     on_error: OnError = "raise",
@@ -64,8 +66,8 @@ def minimize(
     """Minimise an expensive function.
 
     Args:
-        fun: takes a (d,) array in user units, or a dict if `bounds` is a `cylbo.Space`; returns a number. NaN or
-            infinity counts as a failed evaluation.
+        fun: takes a (d,) array in user units, or a dict if `bounds` is a `cylbo.Space`; returns a number, or a dict
+            of what `Optimizer.tell` takes: "value", "std", "constraints". NaN or infinity is a failed evaluation.
         bounds: (d, 2), a (low, high) per parameter; or a `cylbo.Space` of named ones, then `center` is a dict and `x0`
             a list of dicts.
         budget: the number of evaluations of `fun`, those of a stored run included.
@@ -78,6 +80,10 @@ def minimize(
         region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are
             defined everywhere.
         direction: "maximize" if large values are good.
+        noisy: whether one point may give different values; None finds out, see `Optimizer`. Of a noisy function the
+            best point is the one of which the model expects most.
+        max_suggest_seconds: what a suggestion may take, about, see `Optimizer`.
+        max_memory: bytes that a suggestion may take, about.
         callback: called with every finished trial; may raise StopIteration to end the run.
         progress: show a bar with the best value and the seconds per suggestion.
         on_error: "raise" lets an exception of `fun` through, with the result so far as its attribute `result`, as does
@@ -104,6 +110,9 @@ def minimize(
         y0=y0,
         region=region,
         direction=direction,
+        noisy=noisy,
+        max_suggest_seconds=max_suggest_seconds,
+        max_memory=max_memory,
         storage=storage,
         resume=resume,
     )
@@ -126,9 +135,10 @@ def minimize(
                         message = "stopped by the callback"
                         break
     except BaseException as error:
-        _attach(error, _result(opt.history, opt.space.dim, success=False, message=f"stopped by {_named(error)}"))
+        stopped = f"stopped by {_named(error)}"
+        _attach(error, _result(opt.trials, *opt.recommended(), opt.space.dim, success=False, message=stopped))
         raise
-    return _result(opt.history, opt.space.dim, success=opt.best is not None, message=message)
+    return _result(opt.trials, *opt.recommended(), opt.space.dim, success=opt.best is not None, message=message)
 
 
 def load(path: str | os.PathLike[str]) -> Result:
@@ -138,17 +148,18 @@ def load(path: str | os.PathLike[str]) -> Result:
         StorageError: there is no such file, or it is not the whole file of a run.
 
     """
-    header, trials, _ = read(Path(path))
-    space = header["space"]
-    if "parameters" in space:
-        try:
-            named = Space.from_json(space)
-        except ValueError as error:
-            raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
-        trials = [dataclasses.replace(trial, params=named.params(trial.x)) for trial in trials]
-    success = any(trial.status == "done" for trial in trials)
+    header, trials, memory = read(Path(path))
+    try:
+        space = framed(header["space"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
+    trials = [dataclasses.replace(trial, params=space.params(trial.x)) for trial in trials]
+    history = History(trials, header["direction"])
+    # A method of one's own cannot be made again from the file: then the best value is what there is to show
+    method = METHODS.get(header["method"] if isinstance(header["method"], str) else "", PAPER)
+    best, fun = recommended(history, space, method, memory, noisy=header["noisy"])
     message = f"loaded {len(_made(trials))} evaluations"
-    return _result(History(trials, header["direction"]), len(space["center"]), success=success, message=message)
+    return _result(history.all, best, fun, space.dim, success=best is not None, message=message)
 
 
 def _made(trials: list[Trial]) -> list[Trial]:
@@ -156,7 +167,9 @@ def _made(trials: list[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.status != "open" and trial.origin != "told"]
 
 
-def _evaluate(fun: Callable[[Any], float], opt: Optimizer, trial: Trial, on_error: OnError) -> Trial:
+def _evaluate(
+    fun: Callable[[Any], float | Mapping[str, Any]], opt: Optimizer, trial: Trial, on_error: OnError
+) -> Trial:
     try:
         params = opt.space.params(trial.x)  # anew: what fun does to its argument stays its own affair
         value = fun(trial.x.copy() if params is None else params)
@@ -165,13 +178,15 @@ def _evaluate(fun: Callable[[Any], float], opt: Optimizer, trial: Trial, on_erro
         if on_error == "fail":
             return failed
         raise
+    told = dict(value) if isinstance(value, Mapping) else {"value": value}
     try:
-        return opt.tell(trial, value)
-    except ValueError:  # a number, but not a finite one
+        return opt.tell(trial, **told)
+    except NotFiniteError:
         return opt.fail(trial, f"the objective returned {value}")
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         opt.fail(trial, str(error))
-        raise TypeError(f"the objective must return one real number: {error}") from error
+        expected = "one real number, or a dict of value, std and constraints"
+        raise type(error)(f"the objective must return {expected}: {error}") from error
 
 
 def _named(error: BaseException) -> str:
@@ -186,16 +201,21 @@ def _attach(error: BaseException, result: Result) -> None:
     error.add_note(f"cylbo: {result.nfev} evaluations were made; they are in the attribute `result` of this exception.")
 
 
-def _result(history: History, dim: int, *, success: bool, message: str) -> Result:
-    made, best = _made(history.all), history.best
+def _result(trials: list[Trial], best: Trial | None, fun: float, dim: int, *, success: bool, message: str) -> Result:
+    made = _made(trials)
+    if best is None:
+        feasible = "no evaluation succeeded"
+        if any(trial.status == "done" for trial in trials):
+            feasible = "no evaluation kept every constraint; see `trials` for how far each was off"
+        message = f"{message}; {feasible}"
     return Result(
         x=None if best is None else best.x.copy(),
         params=None if best is None else copy.deepcopy(best.params),
-        fun=math.nan if best is None else best.value,
+        fun=fun,
         nfev=len(made),
         x_iters=np.array([trial.x for trial in made]).reshape(len(made), dim),
         func_vals=np.array([trial.value for trial in made]),
         success=success,
-        message=message if best is not None else f"{message}; no evaluation succeeded",
-        trials=history.all,
+        message=message,
+        trials=trials,
     )

@@ -1,11 +1,14 @@
 """Ask and tell: the only object with memory. Nothing numerical happens here."""
 
+import contextlib
 import dataclasses
+import math
+import numbers
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,15 +18,20 @@ from cylbo.config import Config, described, resolve_method
 from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
 from cylbo.geometry import Array
-from cylbo.learn import State
+from cylbo.health import Health, examined
+from cylbo.known import Known
+from cylbo.learn import expected, fitted
+from cylbo.pace import Budget, cost
 from cylbo.space import Space
-from cylbo.storage import Store
-from cylbo.suggest import Known, suggest
+from cylbo.storage import Memory, Store
+from cylbo.suggest import suggest
 from cylbo.threads import blas_threads
 from cylbo.trial import Direction, History, Trial, checked_value
 from cylbo.version import __version__
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "framed", "recommended"]
+
+LATELY = 20  # evaluations, of which the failed ones make the search cautious
 
 
 class Optimizer:
@@ -52,6 +60,9 @@ class Optimizer:
         y0: ArrayLike | None = None,
         region: Region = "box",
         direction: Direction = "minimize",
+        noisy: bool | None = None,
+        max_suggest_seconds: float | None = None,
+        max_memory: float | None = None,
         storage: str | os.PathLike[str] | None = None,
         resume: bool = False,
     ) -> None:
@@ -68,6 +79,12 @@ class Optimizer:
             region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the
                 box, for objectives that are defined everywhere (the paper's experiments).
             direction: "maximize" if large values are good.
+            noisy: whether one point may give different values. None finds out: when what separates the good values
+                may be noise, the best point is evaluated a second time, once.
+            max_suggest_seconds: what an ask may take, about; data, candidates and climbs are cut down to it, and
+                `trial.info` says how. The points then depend on how fast the machine is. For methods that fit, as the
+                default does.
+            max_memory: bytes that an ask may take, about, beside the data themselves; likewise.
             storage: a file in which every ask and tell is kept before it returns. One optimizer at a time may hold it;
                 `close` or the end of the process lets it go.
             resume: go on with the run in that file, if there is one; then bounds, center, region and method must be
@@ -76,58 +93,98 @@ class Optimizer:
         """
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize', got {direction!r}.")
+        if noisy is not None and not isinstance(noisy, bool):
+            raise TypeError(f"noisy must be True, False or None, got {noisy!r}.")
         if resume and storage is None:
             raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
         self.config = resolve_method(method)
+        self._budget = _checked_budget(max_suggest_seconds, max_memory, self.config)
         self.direction = direction
+        self.noisy = noisy
         self.space = _framed(bounds, center, region)
         points, values = self._checked_earlier(x0, y0)
         self.seed = _checked_seed(seed)
         self.history = History(direction=direction)
-        self._state: State = None
+        self._memory = Memory()
+        self._recommended: tuple[int, Trial | None, float] | None = None  # and after how many evaluations
+        if max_suggest_seconds is not None:
+            cost(self.space.domain.dim)
         if values is not None:
             for x, y in zip(points, values.tolist(), strict=True):
                 self.history.keep(self._new(x, value=y, status="done", origin="told"))
         self._queue = [] if values is not None else list(points)
         self._store: Store | None = None
         if storage is not None:
-            given = ["space", "direction", "method"] + ["seed"] * (seed is not None) + ["x0", "y0"] * (x0 is not None)
+            given = (
+                ["space", "direction", "method", "noisy"]
+                + ["seed"] * (seed is not None)
+                + ["x0", "y0"] * (x0 is not None)
+            )
             self._keep_in(Path(storage), points, values, given, resume=resume)
 
     @property
     def best(self) -> Trial | None:
-        """The best trial so far, or None before the first value."""
-        return self.history.best
+        """The best trial so far that keeps every constraint, or None before there is one.
+
+        If values are noisy it is the one of which the model expects most, for the best value seen is luck.
+        """
+        return self.recommended()[0]
+
+    def recommended(self) -> tuple[Trial | None, float]:
+        """The best trial and what an evaluation there is expected to give: its value, or the model's if it is noisy."""
+        closed = len(self.history) - len(self.history.of("open"))
+        if self._recommended is None or self._recommended[0] != closed:
+            found = recommended(self.history, self.space, self.config, self._memory, noisy=self.noisy)
+            self._recommended = closed, *found
+        return self._recommended[1:]
 
     @property
     def trials(self) -> list[Trial]:
         """All trials by id, earlier evaluations first."""
         return self.history.all
 
-    def ask(self) -> Trial:
-        """A new open trial, at the most promising point that is not taken yet.
+    @overload
+    def ask(self, n: None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """A new open trial at the most promising point that is not taken yet; or n of them, a batch.
 
-        Never fails for numerical reasons; `trial.origin` says how the point came about.
+        Never fails for numerical reasons; `trial.origin` says how the point came about. Whether they were asked for
+        together or one by one, open trials are believed to come out as the model predicts, so that the next one lies
+        elsewhere. Tell them in any order.
 
         Raises:
-            SpaceExhaustedError: the space is finite and all of its points have been asked for.
+            SpaceExhaustedError: the space is finite and all of its points have been asked for. A batch ends there.
 
         """
+        if n is None:
+            return self._ask()
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n must be an integer of at least 1, got {n!r}; ask() without it gives one trial.")
+        batch = [self._ask()]
+        with contextlib.suppress(SpaceExhaustedError):
+            while len(batch) < n:
+                batch.append(self._ask())
+        return batch
+
+    def _ask(self) -> Trial:
         began = time.perf_counter()
         if len(self.trials) >= self.space.n_points and len(self._taken()) >= self.space.n_points:
             raise SpaceExhaustedError(f"all {self.space.n_points} points of the space have been asked for.")
-        center, state = self.space.center, self._state
+        center, memory = self.space.center, self._memory
+        info: Mapping[str, Any] = {}
         if self._queue:
             x, origin = self._queue[0], "given"
         elif not any(np.array_equal(trial.x, center) for trial in self.history.all):
             x, origin = center, "center"
         else:
-            x, origin, state = self._suggest()
-        trial = self._new(x, origin=origin, seconds=time.perf_counter() - began)
+            x, origin, memory, info = self._suggest()
+        trial = self._new(x, origin=origin, seconds=time.perf_counter() - began, info=info)
         if self._store is not None:
-            self._store.asked(trial, state)
+            self._store.asked(trial, memory)
         # Nothing has changed up to here, whatever went wrong
-        self._state = state
+        self._memory = memory
         del self._queue[:1]
         return self.history.keep(trial)
 
@@ -163,6 +220,11 @@ class Optimizer:
         """Record that an open trial gave nothing: its surroundings are expected to be no better than the median."""
         return self._close(self.history.closed(trial, status="failed", reason=str(reason)))
 
+    def health(self) -> Health:
+        """What the last suggestions and the model say about the search; `print` it."""
+        with blas_threads(self.config.threads), np.errstate(all="ignore"):
+            return examined(self.trials, self._known(), self._memory.state, self.space, self.config)
+
     def close(self) -> None:
         """Let go of the file, if there is one, so that others may go on with it. Done twice it does nothing."""
         if self._store is not None:
@@ -179,16 +241,21 @@ class Optimizer:
             self._store.closed(trial)
         return self.history.keep(trial)
 
-    def _suggest(self) -> tuple[Array, str, State]:
+    def _suggest(self) -> tuple[Array, str, Memory, Mapping[str, Any]]:
         rng = np.random.default_rng([self.seed, len(self.history)])
+        memory = self._memory
         # Numbers that vanish or overflow on the way are dealt with there, whatever the caller has set NumPy to do
         with blas_threads(self.config.threads), np.errstate(all="ignore"):
-            suggestion = suggest(self._known(), self._state, self.space.domain, self.config, rng)
-        x, origin = self.space.to_user(suggestion.x), str(suggestion.rung)
+            made = suggest(
+                self._known(), memory.state, self.space.domain, self.config, rng, memory.limits, self._budget
+            )
+        x, origin = self.space.to_user(made.x), str(made.rung)
         taken = self._taken()
-        if tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
+        if made.again is not None:
+            x = self.history.of("done")[made.again].x
+        elif tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
             x, origin = self.space.unseen(taken, rng), "space-filling"
-        return x, origin, suggestion.state
+        return x, origin, Memory(made.state, made.limits), made.info
 
     def _taken(self) -> set[tuple[float, ...]]:
         """All points that were asked for or told."""
@@ -198,18 +265,7 @@ class Optimizer:
         return self.history.new(x, params=self.space.params(x), **fields)
 
     def _known(self) -> Known:
-        done = self.history.of("done")
-        return Known(
-            x=self._points(done),
-            y=self.history.sign * np.array([trial.value for trial in done]),
-            pending=self._points(self.history.of("open")),
-            failed=self._points(self.history.of("failed")),
-        )
-
-    def _points(self, trials: list[Trial]) -> Array:  # -> (n, d)
-        if not trials:
-            return np.empty((0, self.space.domain.dim))
-        return self.space.to_ball(np.stack([trial.x for trial in trials]))
+        return _known(self.history, self.space, noisy=self.noisy)
 
     def _checked_earlier(self, x0: Any, y0: ArrayLike | None) -> tuple[Array, Array | None]:  # noqa: ANN401
         """Points (k, d), and their values (k,) if they have been evaluated."""
@@ -233,6 +289,7 @@ class Optimizer:
             "cylbo": __version__,
             "space": self.space.to_json(),
             "direction": self.direction,
+            "noisy": self.noisy,
             "method": described(self.config),
             "seed": self.seed,
             "x0": points.tolist(),
@@ -241,10 +298,50 @@ class Optimizer:
         self._store, stored = Store.begin(path, header, self.history.all, resume=resume, given=given)
         if stored is not None:
             named = [dataclasses.replace(trial, params=self.space.params(trial.x)) for trial in stored.trials]
-            self.seed, self.history, self._state = stored.header["seed"], History(named, self.direction), stored.state
+            self.seed, self.history, self._memory = stored.header["seed"], History(named, self.direction), stored.memory
             waiting = [] if stored.header["y0"] is not None else stored.header["x0"]
             asked = sum(trial.origin == "given" for trial in stored.trials)
             self._queue = [np.array(x) for x in waiting[asked:]]
+
+
+def recommended(
+    history: History, space: Box | Frame, config: Config, memory: Memory, *, noisy: bool | None = None
+) -> tuple[Trial | None, float]:
+    """The best trial of a run, and what an evaluation there is expected to give; see `Optimizer.recommended`."""
+    best = history.best
+    known = _known(history, space, noisy=noisy)
+    if best is None or not (config.repeats and known.noisy):
+        return best, math.nan if best is None else best.value
+    with blas_threads(config.threads), np.errstate(all="ignore"):
+        values = expected(known, space.domain, memory.state, config)
+    if values is None or not np.isfinite(values).all():
+        return best, best.value
+    i = int(np.where(known.allowed, values, np.inf).argmin())
+    return history.of("done")[i], history.sign * float(values[i])
+
+
+def _known(history: History, space: Box | Frame, *, noisy: bool | None) -> Known:
+    done = history.of("done")
+    n_constraints = max((len(trial.constraints) for trial in done), default=0)
+    unknown = (np.nan,) * n_constraints  # of earlier evaluations, x0 and y0
+    lately = [trial.status == "failed" for trial in history.all if trial.status != "open"][-LATELY:]
+
+    return Known(
+        x=_in_ball(done, space),
+        y=history.sign * np.array([trial.value for trial in done]),
+        pending=_in_ball(history.of("open"), space),
+        failed=_in_ball(history.of("failed"), space),
+        noise=np.array([trial.std for trial in done]),
+        constraints=np.array([trial.constraints or unknown for trial in done]).reshape(len(done), n_constraints),
+        failed_lately=sum(lately) / max(len(lately), 1),
+        exact=None if noisy is None else not noisy,
+    )
+
+
+def _in_ball(trials: list[Trial], space: Box | Frame) -> Array:  # -> (n, d)
+    if not trials:
+        return np.empty((0, space.domain.dim))
+    return space.to_ball(np.stack([trial.x for trial in trials]))
 
 
 def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:  # noqa: ANN401 - checked there
@@ -253,6 +350,28 @@ def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:
     if region != "box":
         raise ValueError(f"region must be 'box' in a space of named parameters, got {region!r}.")
     return Frame(bounds, center)
+
+
+def framed(stored: Mapping[str, Any]) -> Box | Frame:
+    """The space that a run was stored with."""
+    if "parameters" not in stored:
+        bounds = list(zip(stored["low"], stored["high"], strict=True))
+        return Box(bounds, stored["center"], stored["region"])
+    space = Space.from_json(stored)
+    return Frame(space, space.params(np.array(stored["center"])))
+
+
+def _checked_budget(seconds: float | None, memory: float | None, config: Config) -> Budget:
+    for name, value in (("max_suggest_seconds", seconds), ("max_memory", memory)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0.0:
+            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+        if config.learn is not fitted:
+            raise ValueError(
+                f"{name} needs a method that fits its hyperparameters, such as 'default'; {config.name!r} samples them."
+            )
+    return Budget(seconds, memory)
 
 
 def _checked_seed(seed: int | None) -> int:

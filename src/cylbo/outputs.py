@@ -10,7 +10,7 @@ import numpy as np
 
 from cylbo.geometry import Array
 
-__all__ = ["Scaling", "compressed", "gaps", "raw", "standardized"]
+__all__ = ["Scaling", "compressed", "from_compressed", "gaps", "in_gaps", "raw", "standardized"]
 
 Scaling = Callable[[Array], Array]
 
@@ -42,12 +42,26 @@ def gaps(y: Array) -> Array:  # (n,) -> (n,)
 
     The unit makes the numbers near the best of order 1 whatever the tail does.
     """
+    above, half_unit = _halves_above(y)
+    return np.asarray(np.minimum(above, half_unit * LARGEST_SQUARABLE) / half_unit)
+
+
+def in_gaps(number: Array | float, y: Array) -> Array:  # (m,), (n,) -> (m,)
+    """Differences of values, standard deviations say, in the unit that `gaps` of these values has."""
+    return np.asarray(np.minimum(0.5 * np.asarray(number) / _halves_above(y)[1], LARGEST_SQUARABLE))
+
+
+def from_compressed(t: Array, log_strength: float, y: Array) -> Array:  # (m,), (n,) -> (m,)
+    """Numbers t such as `compressed` makes from the gaps of y, back in the units of y."""
+    strength = np.exp(log_strength)
+    return np.asarray(y.min() + 2.0 * _halves_above(y)[1] * np.expm1(strength * t) / strength)
+
+
+def _halves_above(y: Array) -> tuple[Array, float]:  # (n,) -> (n,), ()
+    """Half of how far each value lies above the lowest, and the middle one of those that do; 1 if none does."""
     above: Array = 0.5 * y - 0.5 * y.min()  # halves: the range itself may overflow
     positive = above[above > 0.0]
-    if not len(positive):
-        return above
-    unit = float(np.median(positive))
-    return np.asarray(np.minimum(above, unit * LARGEST_SQUARABLE) / unit)
+    return above, float(np.median(positive)) if len(positive) else 1.0
 
 
 def compressed(gap: Array, log_strength: float) -> tuple[Array, Array, float, float]:  # (n,) -> (n,), (n,), (), ()

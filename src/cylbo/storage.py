@@ -12,8 +12,9 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -25,7 +26,7 @@ from cylbo.learn import Fits, State
 from cylbo.slice_sampler import Chain
 from cylbo.trial import Trial
 
-__all__ = ["Header", "Store", "Stored", "read"]
+__all__ = ["Header", "Memory", "Store", "Stored", "read"]
 
 APPLICATION_ID = 0x63796C72  # "cylr", in the file's own header; the lab's files (`bench/store.py`) have another
 FORMAT = 2
@@ -40,11 +41,19 @@ CREATE TABLE trials (
     id INTEGER PRIMARY KEY, x BLOB NOT NULL, value, status TEXT NOT NULL, origin TEXT NOT NULL,
     seconds REAL NOT NULL, reason TEXT NOT NULL, std, constraints TEXT NOT NULL, info TEXT NOT NULL
 );
-CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 0), json TEXT NOT NULL);
+CREATE TABLE memory (id INTEGER PRIMARY KEY CHECK (id = 0), json TEXT NOT NULL);
 """
 
 # Or replace: whoever catches an interrupt between the file and the memory asks for the same trial once more
 INSERT = "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What the next suggestion begins from."""
+
+    state: State = None  # of the objective
+    limits: Mapping[str, Fits] = field(default_factory=dict)  # of what must be kept, see `limits.py`
 
 
 class Stored(NamedTuple):
@@ -52,7 +61,7 @@ class Stored(NamedTuple):
 
     header: Header
     trials: list[Trial]
-    state: State  # that the next suggestion begins from
+    memory: Memory
 
 
 class Store:
@@ -93,12 +102,12 @@ class Store:
             lock.close()
             raise
 
-    def asked(self, trial: Trial, state: State) -> None:
+    def asked(self, trial: Trial, memory: Memory) -> None:
         """Keep a new trial, and what the next suggestion begins from."""
         with self._transaction() as db:
             db.execute(INSERT, _row(trial))
-            if state is not None:
-                db.execute("INSERT OR REPLACE INTO state VALUES (0, ?)", [json.dumps(_state_to_json(state))])
+            if memory.state is not None or memory.limits:
+                db.execute("INSERT OR REPLACE INTO memory VALUES (0, ?)", [json.dumps(_memory_to_json(memory))])
 
     def closed(self, trial: Trial) -> None:
         """Keep the outcome of a trial."""
@@ -139,14 +148,14 @@ def read(path: Path) -> Stored:
             raise StorageError(f"{path} is damaged ({verdict}); restore it from a copy.")
         header = db.execute("SELECT name, json FROM header").fetchall()
         rows = db.execute("SELECT * FROM trials ORDER BY id").fetchall()
-        state = db.execute("SELECT json FROM state").fetchone()
+        memory = db.execute("SELECT json FROM memory").fetchone()
     try:
         run = {name: json.loads(text) for name, text in header}
         dim = _dim(run)
         return Stored(
             run,
             [_trial(i, row, dim) for i, row in enumerate(rows)],
-            None if state is None else _state_from_json(json.loads(state[0])),
+            Memory() if memory is None else _memory_from_json(json.loads(memory[0])),
         )
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
@@ -226,14 +235,33 @@ def _trial(i: int, row: tuple[Any, ...], dim: int) -> Trial:
     )
 
 
+def _memory_to_json(memory: Memory) -> dict[str, Any]:
+    state = None if memory.state is None else _state_to_json(memory.state)
+    limits = {name: _state_to_json(fits) for name, fits in memory.limits.items()}
+    return {"state": state, "limits": limits}
+
+
+def _memory_from_json(stored: dict[str, Any]) -> Memory:
+    limits = {name: _state_from_json(fits) for name, fits in stored["limits"].items()}
+    if not all(isinstance(fits, Fits) for fits in limits.values()):
+        raise ValueError("its memory of limits is not what it should be")
+    state = None if stored["state"] is None else _state_from_json(stored["state"])
+    return Memory(state, limits)  # type: ignore[arg-type]
+
+
 def _state_to_json(state: Chain | Fits) -> dict[str, Any]:
     if isinstance(state, Chain):
         return {"kind": "chain", "theta": state.theta.tolist(), "widths": state.widths.tolist()}
     thetas = [[[form.stretched, form.effects], theta.tolist()] for form, theta in state.thetas.items()]
     chosen = [state.form.stretched, state.form.effects]
     return {
-        "kind": "fits", "thetas": thetas, "form": chosen, "chosen_at": state.chosen_at, "fitted_at": state.fitted_at,
-    }  # fmt: skip
+        "kind": "fits",
+        "thetas": thetas,
+        "form": chosen,
+        "chosen_at": state.chosen_at,
+        "fitted_at": state.fitted_at,
+        "told_noise": state.told_noise,
+    }
 
 
 def _state_from_json(stored: dict[str, Any]) -> Chain | Fits:
@@ -245,7 +273,7 @@ def _state_from_json(stored: dict[str, Any]) -> Chain | Fits:
     form = Form(*stored["form"])
     if form not in thetas:
         raise ValueError("its state lacks the form of the model that was chosen")
-    return Fits(thetas, form, stored["chosen_at"], stored["fitted_at"])
+    return Fits(thetas, form, stored["chosen_at"], stored["fitted_at"], stored["told_noise"])
 
 
 def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:

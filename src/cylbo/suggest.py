@@ -3,43 +3,45 @@
 Read `suggest` from top to bottom; every room it passes through is named after what it holds.
 """
 
+import math
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from cylbo.acquisition import log_expected_improvement
 from cylbo.blend import Blend, BlendedGP
 from cylbo.center import CenteredGP
 from cylbo.config import Config
-from cylbo.errors import NotPositiveDefiniteError
+from cylbo.errors import NotPositiveDefiniteError, OutOfTimeError
 from cylbo.geometry import Array, Domain
 from cylbo.gp import GP, Data, parallel_posterior
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import Cylindrical
-from cylbo.learn import Learned, State
-from cylbo.maximize import Objective, best_starts, uniform
+from cylbo.known import Known
+from cylbo.learn import Fits, Learned, State
+from cylbo.limits import Limit, learn_limits, log_chance
+from cylbo.maximize import Objective, Slope, best_starts, uniform
+from cylbo.pace import UNLIMITED, Budget, plan
 from cylbo.threads import in_parallel
 
-__all__ = ["Known", "Rung", "Suggestion", "suggest"]
+__all__ = ["Rung", "Suggestion", "suggest"]
 
-# How a point came about: before there is a model, by the model in full, by the model with the hyperparameters of the
-# last round (sampling failed), or as a uniform point of the box (nothing else worked)
-Rung = Literal["random", "model", "last hyperparameters", "space-filling"]
+# How a point came about: before there is a model, by the model in full, as an evaluated point that is worth a second
+# look because values are noisy or may be, by the model with the hyperparameters of the last round (sampling failed), or
+# as a uniform point of the box (nothing else worked)
+Rung = Literal["random", "model", "repeated", "last hyperparameters", "space-filling"]
 
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
-SAME_POINT = 1e-9  # two points closer than this in every coordinate of the box [-1, 1]^d count as one
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """All that is known of the objective, in ball coordinates."""
-
-    x: Array  # (n, d) evaluated
-    y: Array  # (n,) their values
-    pending: Array  # (q, d) asked for and not yet told
-    failed: Array  # (f, d) evaluations that gave nothing
+SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
+N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
+NEWS = 3.0  # how much more a new point is worth than one more look, for what it tells about places yet unseen
+QUANTILES = ndtri((np.arange(32) + 0.5) / 32)  # (32,) of a standard normal, each as likely
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,51 +50,95 @@ class Suggestion:
 
     x: Array  # (d,)
     state: State  # None before the first fit
+    limits: Mapping[str, Fits]  # the same of what must be kept
     rung: Rung
+    info: Mapping[str, float]  # what the search for it saw, see `Optimizer.health`
+    again: int | None = None  # which of the evaluated points it is, if it is one
 
 
-def suggest(known: Known, state: State, domain: Domain, config: Config, rng: Generator) -> Suggestion:
+def suggest(
+    known: Known,
+    state: State,
+    domain: Domain,
+    config: Config,
+    rng: Generator,
+    limits: Mapping[str, Fits] = MappingProxyType({}),
+    budget: Budget = UNLIMITED,
+) -> Suggestion:
     """The next point to evaluate. Never fails: where the model does, a simpler way is taken, and named."""
+    began = time.perf_counter()
     if len(known.y) < 2:  # nothing to fit: the authors' design after the centre is one uniform point of the box
-        return Suggestion(_fresh(known, domain, rng), state, "random")
-    learned = config.learn(known.x, known.y, domain, state, config, rng)
+        return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
+    room = plan(budget, len(known.y), domain.dim, config, began)
+    if budget != UNLIMITED:
+        known, config = known.thinned(room.points), room.applied(config)
+    learned = config.learn(known, domain, state, config, rng, room.fit_until)
+    kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
+    if config.repeats and learned.unsure and not known.settled:
+        best = int(known.order[0])
+        if known.is_new(known.x[[best]], repeat=True)[0]:
+            return Suggestion(known.x[best], learned.state, limits, "repeated", {}, again=best)
     try:
-        model = _Model(known, learned, domain, config)
-        x = model.maximize(rng)
+        model = _Model(known, learned, kept, domain, config)
+        x, info = model.maximize(rng, room.climb_until)
+        again = model.more_telling(x)
     except (NotPositiveDefiniteError, _NoCandidateError):
-        return Suggestion(_fresh(known, domain, rng), learned.state, "space-filling")
-    return Suggestion(x, learned.state, "last hyperparameters" if learned.failed else "model")
+        return Suggestion(_fresh(known, domain, rng), learned.state, limits, "space-filling", {})
+    if budget != UNLIMITED:
+        info |= {"points": room.points, "fit_points": room.fit_points, "candidates": room.candidates}
+    if again is not None:
+        return Suggestion(known.x[again], learned.state, limits, "repeated", info, again=again)
+    return Suggestion(x, learned.state, limits, "last hyperparameters" if learned.failed else "model", info)
 
 
 class _NoCandidateError(Exception):
     """The acquisition was a number nowhere, or only where we have been."""
 
 
+class _Timed:
+    """A slope that remembers the best point it was asked for, and stops the climb when time is up."""
+
+    def __init__(self, slope: Slope, until: float) -> None:
+        self._slope, self._until = slope, until
+        self.best_x, self.best_value = np.empty(0), -np.inf
+
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        value, gradient = self._slope(x)
+        if math.isinf(self._until):
+            return value, gradient
+        i = int(np.argmax(np.where(np.isnan(value), -np.inf, value)))
+        if value[i] > self.best_value or not len(self.best_x):
+            self.best_x, self.best_value = x[i].copy(), float(value[i])
+        if time.perf_counter() > self._until:
+            raise OutOfTimeError
+        return value, gradient
+
+
 class _Model:
     """The parts that a configuration chooses, joined for one round."""
 
-    def __init__(self, known: Known, learned: Learned, domain: Domain, config: Config) -> None:
+    def __init__(self, known: Known, learned: Learned, limits: list[Limit], domain: Domain, config: Config) -> None:
         """Raises NotPositiveDefiniteError if no jitter helps."""
-        self.known, self.domain, self.config = known, domain, config
+        self.known, self.limits, self.domain, self.config = known, limits, domain, config
         self.kernel = learned.kernel or config.kernel(domain.radius)
         self.best = learned.best
+        # The chance that a point counts multiplies the improvement: a sum of logarithms, whatever the method climbs
+        self.acquisition = log_expected_improvement if limits else config.acquisition
         self.gp = self._condition(learned)
 
     def _condition(self, learned: Learned) -> GP:
-        """One GP per setting on the data, and on believed values where evaluations are open or failed."""
-        known, y = self.known, learned.y
-        gp = self._gp(known.x, y, learned.h)
-        unseen = np.concatenate([known.pending, known.failed])
-        if not len(unseen):
+        """One GP per setting on the data, and on believed values where evaluations are open."""
+        known, y, noise = self.known, learned.y, learned.noise
+        gp = self._gp(known.x, y, learned.h, noise)
+        if not len(known.pending):
             return gp
-        # Open points are believed to come out as predicted, so that the variance there goes and the next point lies
-        # elsewhere; failed ones as predicted, but no better than the middle of what was seen
-        believed = gp.posterior(unseen).mean.mean(0)
-        failed = slice(len(known.pending), None)
-        believed[failed] = np.maximum(believed[failed], np.median(y))
-        return self._gp(np.concatenate([known.x, unseen]), np.concatenate([y, believed]), learned.h)
+        # They are believed to come out as predicted, so that the variance there goes and the next point lies elsewhere
+        believed = gp.posterior(known.pending).mean.mean(0)
+        if noise is not None:
+            noise = np.concatenate([noise, np.zeros(len(believed))])
+        return self._gp(np.concatenate([known.x, known.pending]), np.concatenate([y, believed]), learned.h, noise)
 
-    def _gp(self, x: Array, y: Array, h: Hyperparameters) -> GP:
+    def _gp(self, x: Array, y: Array, h: Hyperparameters, noise: Array | None) -> GP:
         config, kernel = self.config, self.kernel
         data = Data.of(x, y, kernel)
         if isinstance(kernel, Cylindrical):
@@ -100,34 +146,18 @@ class _Model:
                 data, kernel, h, stabilizer=config.stabilizer, boundary=config.boundary, jitters=config.jitters
             )
         if isinstance(kernel, Blend):
-            return BlendedGP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
+            more = 0.0 if noise is None else noise
+            return BlendedGP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters, noise=more)
         return GP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
 
-    def maximize(self, rng: Generator) -> Array:  # -> (d,)
-        """The point of largest acquisition that was found and is new."""
+    def maximize(self, rng: Generator, until: float) -> tuple[Array, dict[str, float]]:  # -> (d,), ...
+        """The point of largest acquisition that was found and is new, and what there is to say of the search."""
         config, domain, gp = self.config, self.domain, self.gp
-
-        def score(gp: GP) -> Objective:
-            chunk = max(16, CHUNK_ELEMENTS // (len(gp) * max(1, len(gp.data.y))))
-
-            def one(x: Array) -> Array:
-                return config.acquisition(gp.posterior(x), self.best).value
-
-            def values(x: Array) -> Array:
-                return np.concatenate(in_parallel(one, [x[i : i + chunk] for i in range(0, len(x), chunk)]))
-
-            return values
-
-        def slope(x: Array) -> tuple[Array, Array]:
-            posterior = parallel_posterior(gp, x)
-            acquired = config.acquisition(posterior, self.best)
-            return acquired.value, posterior.pullback(acquired.mean_bar, acquired.variance_bar)
-
         few = gp.subset(slice(-config.screening_samples, None))
         starts = best_starts(
             self._candidates(rng),
-            score(few),
-            score(gp),
+            self._values(few),
+            self._values(gp),
             config.n_starts,
             per_group=config.starts_per_group,
             share=config.screening_share,
@@ -135,42 +165,107 @@ class _Model:
         )
         if not len(starts):
             raise _NoCandidateError
-        ends, values = config.climb(
-            slope, starts, domain, learning_rate=config.learning_rate, max_steps=config.max_steps
-        )
+        slope = _Timed(self._slope, until)
+        begun = starts
+        try:
+            ends, values = config.climb(
+                slope, starts, domain, learning_rate=config.learning_rate, max_steps=config.max_steps
+            )
+        except OutOfTimeError:
+            begun, ends, values = slope.best_x[None], slope.best_x[None], np.array([slope.best_value])
         if domain.lattice is not None:  # what was climbed to is rounded, maybe to a known point; the starts are new
-            ends = np.concatenate([domain.project(ends), starts])
-            values = score(gp)(ends)
-        usable = ~np.isnan(values) & np.isfinite(ends).all(-1) & _is_new(ends, self.known)
+            ends, begun = np.concatenate([domain.project(ends), starts]), np.concatenate([begun, starts])
+            values = self._values(gp)(ends)
+        usable = ~np.isnan(values) & np.isfinite(ends).all(-1) & self.known.is_new(ends)
         if not usable.any():
             raise _NoCandidateError
-        ends, values = ends[usable], values[usable]
-        best: Array = ends[values.argmax()]
-        return np.asarray(domain.project(best[None])[0])
+        begun, ends, values = begun[usable], ends[usable], values[usable]
+        chosen = values.argmax()
+        x = np.asarray(domain.project(ends[chosen][None])[0])
+        info = {
+            "acquisition": float(values[chosen]),
+            "displacement": float(np.linalg.norm(ends[chosen] - begun[chosen])),
+            "spread": float(values.max() - values.min()),
+        }
+        if self.limits:
+            info["chance"] = float(np.exp(log_chance(self.limits, x[None])[0][0]))
+        return x, info
+
+    def _values(self, gp: GP) -> Objective:
+        chunk = max(16, CHUNK_ELEMENTS // (len(gp) * max(1, len(gp.data.y))))
+
+        def one(x: Array) -> Array:
+            value = np.zeros(len(x)) if np.isnan(self.best) else self.acquisition(gp.posterior(x), self.best).value
+            return value + log_chance(self.limits, x)[0] if self.limits else value
+
+        def values(x: Array) -> Array:
+            return np.concatenate(in_parallel(one, [x[i : i + chunk] for i in range(0, len(x), chunk)]))
+
+        return values
+
+    def _slope(self, x: Array) -> tuple[Array, Array]:
+        value, gradient = np.zeros(len(x)), np.zeros_like(x)
+        if not np.isnan(self.best):
+            posterior = parallel_posterior(self.gp, x)
+            acquired = self.acquisition(posterior, self.best)
+            value, gradient = acquired.value, posterior.pullback(acquired.mean_bar, acquired.variance_bar)
+        if self.limits:
+            chance, slope = log_chance(self.limits, x)
+            value, gradient = value + chance, gradient + slope
+        return value, gradient
+
+    def more_telling(self, x: Array) -> int | None:  # (d,)
+        """Which of the evaluated points tells more than x if values are noisy; None if none does.
+
+        What an evaluation is worth is how much lower the least expected value among x and the best points is going to
+        be (the knowledge gradient of Frazier et al. 2009 on these points). Expected improvement cannot see what it is
+        worth to evaluate a point again.
+        """
+        gp, known = self.gp, self.known
+        if not (self.config.repeats and known.noisy and isinstance(gp, BlendedGP)):
+            return None
+        means = np.where(known.allowed, gp.posterior(known.x).mean[0], np.inf)
+        leaders = np.argsort(means, stable=True)[:N_REPEATABLE]
+        leaders = leaders[np.isfinite(means[leaders]) & known.is_new(known.x[leaders], repeat=True)]
+        points = np.concatenate([x[None], known.x[leaders]])
+        worth = _worth(gp, points)
+        if self.limits:
+            worth = worth * np.exp(log_chance(self.limits, points)[0])
+        worth[0] *= NEWS
+        chosen = int(worth.argmax())
+        return int(leaders[chosen - 1]) if chosen else None
 
     def _candidates(self, rng: Generator) -> list[Array]:  # each (m, d)
         """Points spread over the box, sprays about the best points and the evaluated points; never the centre."""
         config, domain, known = self.config, self.domain, self.known
-        leaders = known.x[np.argsort(known.y, stable=True)[: config.n_leaders]]
+        leaders = known.x[known.order[: config.n_leaders]]
         sprays = [config.spray(leaders, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
         groups = [config.sobol(domain, config.n_sobol, rng), *sprays, known.x]
         if domain.lattice is not None:
             base = leaders[rng.integers(len(leaders), size=config.n_spray)]
             redrawn = [domain.lattice.redrawn(spray[::2], rng) for spray in sprays]
             groups = [domain.project(group) for group in (*groups, domain.lattice.redrawn(base, rng), *redrawn)]
-            groups = [group[_is_new(group, known)] for group in groups]
+            groups = [group[known.is_new(group)] for group in groups]
         return [group[(group != 0).any(-1)] for group in groups]
 
 
-def _is_new(x: Array, known: Known) -> NDArray[np.bool_]:  # (m, d) -> (m,)
-    """Whether each point differs from all that were evaluated, are open or failed."""
-    seen = np.concatenate([known.x, known.pending, known.failed])
-    return np.array([(np.abs(point - seen) > SAME_POINT).any(-1).all() for point in x], dtype=bool)
+def _worth(gp: BlendedGP, x: Array) -> Array:  # (m, d) -> (m,)
+    """How much an evaluation at each point lowers the least posterior mean among all of them, on average."""
+    mean, joint = gp.posterior(x).mean[0], gp.joint(x)
+    seen = np.sqrt(np.maximum(joint.diagonal() + gp.h.noise_ratio[0], 1e-300))
+    change = np.sqrt(gp.h.amplitude[0]) * joint / seen  # (at, evaluated at), for a standard normal's worth of surprise
+    after = mean[:, None, None] + change[:, :, None] * QUANTILES
+    return np.asarray(mean.min() - after.min(0).mean(-1))
 
 
 def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)
-    """A uniform point of the box; drawn again in the (all but impossible) case that it is known."""
-    for x in uniform(domain, 100, rng):
-        if _is_new(x[None], known)[0]:
+    """A uniform point of the box; drawn again in the (all but impossible) case that it is known.
+
+    While there is one value and everything else has failed, the box is halved towards that value with every failure.
+    """
+    base, size = (known.x[0], 2.0 ** -len(known.failed)) if len(known.y) == 1 else (0.0, 1.0)
+    for u in uniform(domain, 100, rng):
+        x = domain.project((base + max(size, SMALLEST_RETREAT) * (u - base))[None])[0] if size < 1.0 else u
+        if known.is_new(x[None])[0]:
             break
     return np.asarray(x)

@@ -12,10 +12,14 @@ import numpy as np
 from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
 
-__all__ = ["Direction", "History", "Trial", "checked_value"]
+__all__ = ["Direction", "History", "NotFiniteError", "Trial", "checked_value"]
 
 Status = Literal["open", "done", "failed"]
 Direction = Literal["minimize", "maximize"]
+
+
+class NotFiniteError(ValueError):
+    """A number, but NaN or infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,5 +150,5 @@ def _checked_number(value: object, name: str, hint: str) -> float:
     except OverflowError:  # an integer beyond 1e308
         number = -math.inf if value < 0 else math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{expected} a finite number, got {number} {hint}")
+        raise NotFiniteError(f"{expected} a finite number, got {number} {hint}")
     return number

@@ -1,0 +1,170 @@
+"""Is the search well? What its last suggestions and its model say, for people to read."""
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cylbo.box import Box
+from cylbo.config import Config
+from cylbo.fit import Evidence
+from cylbo.frame import Frame
+from cylbo.geometry import Domain
+from cylbo.known import Known
+from cylbo.learn import Fits, State
+from cylbo.outputs import from_compressed
+from cylbo.trial import Trial
+
+__all__ = ["Health", "examined"]
+
+LATELY = 10  # suggestions that are looked at
+ON_BOUND = 1e-9  # of the width: as close to a bound counts as on it
+FLAT = 1e-9
+FEWEST_JUDGED = 10  # evaluations before the model can be judged
+
+OFTEN = 0.5  # shares from which on something is worth a word
+SOME = 0.2
+HONEST = (0.5, 2.0)  # calibration that gives no cause for worry
+
+
+@dataclass(frozen=True)
+class Health:
+    """A small report; `print` it. NaN where there is nothing to say yet, or the method does not say it."""
+
+    evaluations: int  # with a value
+    failed: int
+    open: int
+    origin: str  # how the last point came about, see `Trial.origin`
+    origins: Mapping[str, int]  # how often each of them happened
+    on_bounds: float  # share of the coordinates of the last suggestions that lie on a bound
+    radius: float  # mean distance of the last suggestions from the centre, as a share of the farthest corner's
+    displacement: float  # mean distance that the last climbs of the acquisition covered, in half-widths of the box
+    flat: bool  # the acquisition was the same wherever it was looked at
+    chance: float  # mean chance that the last suggestions were given to neither fail nor break a constraint
+    explained: float  # share of the values' variance that the model predicts, each value from the others; 0 is no
+    # better than their mean (both as the model sees values: large ones compressed)
+    calibration: float  # root mean square of the errors of these predictions in their standard deviations; 1 is honest
+    within_90: float  # share of the values inside the middle 90 % of what was predicted
+    noise: float  # standard deviation of the noise that is inferred near the best values
+    better_than_mean: bool  # whether the model predicts better than the mean of the values
+    warnings: tuple[str, ...]  # what to think about, and what to do
+
+    def __str__(self) -> str:
+        lines = [
+            f"evaluations      {self.evaluations} with a value, {self.failed} failed, {self.open} open",
+            f"last suggestion  {self.origin or 'none yet'}",
+            f"on the bounds    {_percent(self.on_bounds)} of the coordinates",
+            f"radius           {_percent(self.radius)} of the way to the farthest corner",
+            f"climb            {_number(self.displacement)} half-widths of the box" + ", flat" * self.flat,
+        ]
+        if not math.isnan(self.chance):
+            lines.append(f"chance           {_percent(self.chance)} to give a value that counts")
+        if not math.isnan(self.explained):
+            lines += [
+                f"model            predicts {_percent(self.explained)} of the variance of values left out",
+                f"calibration      {_number(self.calibration)} (1 is honest), {_percent(self.within_90)} within 90 %",
+                f"noise            {_number(self.noise)}",
+            ]
+        return "\n".join(lines + [f"! {warning}" for warning in self.warnings])
+
+
+def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | Frame, config: Config) -> Health:
+    """The report on a run."""
+    domain = space.domain
+    lately = [trial for trial in trials if trial.info][-LATELY:]
+    points = space.to_ball(np.array([trial.x for trial in lately]).reshape(len(lately), space.dim))
+    width = domain.high - domain.low
+    near = ON_BOUND * width
+    on_bounds = (points <= domain.low + near) | (points >= domain.high - near)
+    spread = [trial.info["spread"] for trial in lately if "spread" in trial.info]
+    moved = [trial.info["displacement"] for trial in lately if "displacement" in trial.info]
+    chances = [trial.info["chance"] for trial in lately if "chance" in trial.info]
+    asked = [trial for trial in trials if trial.origin != "told"]
+    report = Health(
+        evaluations=len(known.y),
+        failed=len(known.failed),
+        open=len(known.pending),
+        origin=asked[-1].origin if asked else "",
+        origins=dict(Counter(trial.origin for trial in trials)),
+        on_bounds=_mean(on_bounds),
+        radius=_mean(np.linalg.norm(points, axis=-1) / domain.radius),
+        displacement=_mean(moved),
+        flat=bool(spread) and max(spread) < FLAT and max(moved) < FLAT,
+        chance=_mean(chances),
+        explained=math.nan,
+        calibration=math.nan,
+        within_90=math.nan,
+        noise=math.nan,
+        better_than_mean=False,
+        warnings=(),
+    )
+    report = _judged(report, known, state, domain, config)
+    return dataclasses.replace(report, warnings=tuple(_warnings(report, asked[-LATELY:], known)))
+
+
+def _judged(report: Health, known: Known, state: State, domain: Domain, config: Config) -> Health:
+    """The report with what there is to say of the model."""
+    noise = known.told_noise
+    if not isinstance(state, Fits) or len(known.y) < FEWEST_JUDGED or state.told_noise != (noise is not None):
+        return report
+    theta = state.thetas[state.form]
+    middle = 0.5 * (domain.low + domain.high)
+    profile = Evidence(known.x, known.y, config.beliefs, state.form, middle=middle, noise=noise).profile(theta)
+    if profile.left_out is None:
+        return report
+    error, sd = profile.left_out
+    spread = profile.t - profile.t.mean()
+    best = known.y.min()
+    inferred = math.sqrt(math.exp(theta[1]) * profile.amplitude)
+    explained = 1.0 - float(error @ error) / max(float(spread @ spread), 1e-300)
+    return dataclasses.replace(
+        report,
+        explained=explained,
+        calibration=float(np.sqrt(np.mean((error / sd) ** 2))),
+        within_90=float((np.abs(error) <= 1.645 * sd).mean()),
+        noise=float(from_compressed(np.array([inferred]), theta[2], known.y)[0] - best),
+        better_than_mean=explained > 0.0,
+    )
+
+
+def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str]:
+    found = []
+    fallen = [trial for trial in lately if trial.origin in ("last hyperparameters", "space-filling")]
+    if fallen:
+        found.append(
+            f"{len(fallen)} of the last {len(lately)} points came without a working model ({fallen[-1].origin}): look "
+            "for values that are out of all proportion, or points that lie too close together."
+        )
+    if report.on_bounds > OFTEN:
+        found.append("most coordinates are proposed on their bounds: widen the bounds if you can.")
+    if report.flat:
+        found.append("the acquisition is flat: the model expects nothing anywhere; more evaluations may not help.")
+    failed = sum(trial.status == "failed" for trial in lately)
+    if lately and failed > SOME * len(lately):
+        found.append(
+            f"{failed} of the last {len(lately)} evaluations failed: give bounds or constraints if you know them."
+        )
+    if not math.isnan(report.explained):
+        if not report.better_than_mean:
+            found.append("the model predicts no better than the mean of the values: they may be noise, or too few yet.")
+        if not HONEST[0] <= report.calibration <= HONEST[1]:
+            kind = "more" if report.calibration > 1.0 else "less"
+            found.append(f"errors of prediction are much {kind} than the model expects.")
+    if known.allowed.size and not known.allowed.any():
+        found.append("no point so far keeps every constraint.")
+    return found
+
+
+def _mean(numbers: "Sequence[float] | np.ndarray") -> float:
+    return float(np.mean(numbers)) if np.size(numbers) else math.nan
+
+
+def _percent(share: float) -> str:
+    return "?" if math.isnan(share) else f"{100.0 * share:.0f} %"
+
+
+def _number(value: float) -> str:
+    return "?" if math.isnan(value) else f"{value:.3g}"

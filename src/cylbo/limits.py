@@ -1,0 +1,105 @@
+"""Where an evaluation can be expected to count: the chance that it neither fails nor breaks a constraint.
+
+    x (n, d) data     c (n,) a constraint's values, met where <= 0; or 1 where an evaluation failed and 0 where not
+
+Each of them gets a process like the objective's (`fit.py`): a failure is a value of 1 among zeros and succeeds where
+less than one half is expected (least-squares classification, Rasmussen and Williams 2006, Sec. 6.5). Nothing is
+invented as a value of the objective. Constraints are seen through sign(c) log(1 + |c|), which keeps the sign and tames
+the tails (Eriksson and Poloczek 2021).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from cylbo.acquisition import LOG_SQRT_2PI
+from cylbo.blend import BlendedGP
+from cylbo.errors import NotPositiveDefiniteError
+from cylbo.fit import Form
+from cylbo.geometry import Array, Domain
+from cylbo.gp import Data
+from cylbo.known import Known
+from cylbo.learn import Fits, fits_and_process
+from cylbo.outputs import compressed, in_gaps
+
+if TYPE_CHECKING:
+    from cylbo.config import Config
+
+__all__ = ["Limit", "learn_limits", "log_chance"]
+
+CAUTION = 20.0  # if all of the last evaluations failed
+FORMS = (Form(), Form(stretched=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """A process and the value that it must stay below."""
+
+    gp: BlendedGP
+    threshold: float
+    noise: float  # variance of an observation about the process
+    caution: float = 1.0  # the power that the chance is raised to
+
+    def log_chance(self, x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
+        """The log of Phi((threshold - mean) / sd), `caution` times, and its gradient."""
+        posterior = self.gp.posterior(x)
+        variance = posterior.variance + self.noise
+        sd = np.sqrt(variance)
+        z = (self.threshold - posterior.mean) / sd
+        value = log_ndtr(z)
+        slope = np.exp(-0.5 * z * z - LOG_SQRT_2PI - value)
+        gradient = posterior.pullback(-slope / sd, -0.5 * slope * z / variance)
+        return self.caution * value[0], self.caution * gradient
+
+
+def log_chance(limits: Sequence[Limit], x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
+    """The log of the chance that all limits are kept, taken as independent, and its gradient."""
+    value, gradient = np.zeros(len(x)), np.zeros_like(x)
+    for limit in limits:
+        more, slope = limit.log_chance(x)
+        value, gradient = value + more, gradient + slope
+    return value, gradient
+
+
+def learn_limits(
+    known: Known, last: Mapping[str, Fits], domain: Domain, config: "Config", until: float = math.inf
+) -> tuple[list[Limit], dict[str, Fits]]:
+    """A limit for failures, if there are any, and for each constraint; and where the next round begins."""
+    found: list[Limit] = []
+    after: dict[str, Fits] = {}
+
+    def learn(name: str, x: Array, c: Array, border: float, *, noisy: bool, caution: float = 1.0) -> None:
+        count = len(x) + len(known.left_out)
+        fits, process = fits_and_process(
+            x, c, domain, last.get(name), config, forms=FORMS, judged=1.0, count=count, until=until
+        )
+        after[name] = fits
+        # Where nothing was seen on the good side, the compression goes on as a straight line
+        gap = in_gaps(border - c.min(), c) if border >= c.min() else -in_gaps(c.min() - border, c)
+        log_strength = float(process.theta[2])
+        threshold = float(compressed(gap[None], log_strength)[0][0]) if gap > 0.0 else float(gap)
+        try:
+            gp = BlendedGP(Data.of(x, process.t, process.kernel), process.kernel, process.h, stabilizer=0.0)
+        except NotPositiveDefiniteError:  # better no limit than no suggestion
+            return
+        noise = float(process.h.noise_ratio[0] * process.h.amplitude[0]) if noisy else 0.0
+        found.append(Limit(gp, threshold, noise, caution))
+
+    if len(known.failed):
+        x = np.concatenate([known.x, known.failed])
+        # Suggestions lie where the model hopes most, also for luck: what it promises there is too much, and more so the
+        # more often it was wrong of late
+        caution = 1.0 + CAUTION * known.failed_lately
+        failed = np.repeat([0.0, 1.0], [len(known.x), len(known.failed)])
+        learn("failure", x, failed, 0.5, noisy=True, caution=caution)
+    for j, c in enumerate(known.constraints.T):
+        told = np.isfinite(c)
+        scale = float(np.median(np.abs(c[told])))
+        tamed = np.sign(c) * np.log1p(np.abs(c) / scale) if scale > 0.0 else np.sign(c)
+        if np.ptp(tamed[told]) > 0.0:
+            learn(f"constraint {j}", known.x[told], tamed[told], 0.0, noisy=False)
+    return found, after
