@@ -27,7 +27,7 @@ from cylbo.bench import store as bench_store
 
 QUICK = {
     "n_sobol": 64, "n_spray": 10, "sweeps": 2, "first_sweeps": 3, "max_steps": 4, "fit_steps": 4, "warm_steps": 2,
-    "n_starts": 3,
+    "n_starts": 3, "repeats": False,
 }  # fmt: skip
 # Few evaluations until the fits go on from the last ones, so that what they left behind matters
 GROWTH = {"refit_until": 4, "refit_growth": 0.6, "warm_growth": 0.2}
@@ -503,7 +503,7 @@ NAN = "x'000000000000f87f'"
 DAMAGES = {
     "newer format": "PRAGMA user_version=3",
     "no trials": "DROP TABLE trials",
-    "no state": "DROP TABLE state",
+    "no memory": "DROP TABLE memory",
     "no header": "DROP TABLE header",
     "point of one byte": "UPDATE trials SET x = x'00' WHERE id = 2",
     "point without a byte": "UPDATE trials SET x = x'' WHERE id = 2",
@@ -535,12 +535,15 @@ DAMAGES = {
     "x0 of another dimension": "UPDATE header SET json = '[[1.0]]' WHERE name = 'x0'",
     "x0 that are no points": "UPDATE header SET json = '[1.0]' WHERE name = 'x0'",
     "y0 without x0": "UPDATE header SET json = '[1.0]' WHERE name = 'y0'",
-    "state that is no JSON": "UPDATE state SET json = 'fits'",
-    "state that is a list": "UPDATE state SET json = '[]'",
-    "state without a kind": "UPDATE state SET json = '{}'",
-    "state of an unknown kind": """UPDATE state SET json = '{"kind": "oracle"}'""",
-    "state that lacks a part": """UPDATE state SET json = '{"kind": "fits", "thetas": []}'""",
-    "state without its form": "UPDATE state SET json = json_set(json, '$.thetas', json('[]'))",
+    "memory that is no JSON": "UPDATE memory SET json = 'fits'",
+    "memory that is a list": "UPDATE memory SET json = '[]'",
+    "memory that lacks a part": """UPDATE memory SET json = '{"state": null}'""",
+    "state without a kind": "UPDATE memory SET json = json_set(json, '$.state', json('{}'))",
+    "state of an unknown kind": """UPDATE memory SET json = json_set(json, '$.state', json('{"kind": "oracle"}'))""",
+    "state that lacks a part": """UPDATE memory SET json = json_set(json, '$.state', json('{"kind": "fits"}'))""",
+    "state without its form": "UPDATE memory SET json = json_set(json, '$.state.thetas', json('[]'))",
+    "limits that are a list": "UPDATE memory SET json = json_set(json, '$.limits', json('[]'))",
+    "limits of an unknown kind": """UPDATE memory SET json = json_set(json, '$.limits', json('{"failure": {}}'))""",
 }
 
 
@@ -808,7 +811,7 @@ class Failing:
         return getattr(self.db, name)
 
 
-@pytest.mark.parametrize("word", ["BEGIN", "INSERT OR REPLACE INTO trials", "INSERT OR REPLACE INTO state", "COMMIT"])
+@pytest.mark.parametrize("word", ["BEGIN", "INSERT OR REPLACE INTO trials", "INSERT OR REPLACE INTO memory", "COMMIT"])
 def test_an_ask_is_stored_whole_or_not_at_all_wherever_it_fails(path, word):
     with make(path) as opt:
         for _ in range(3):

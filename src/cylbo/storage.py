@@ -157,7 +157,7 @@ def read(path: Path) -> Stored:
             [_trial(i, row, dim) for i, row in enumerate(rows)],
             Memory() if memory is None else _memory_from_json(json.loads(memory[0])),
         )
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
 
 

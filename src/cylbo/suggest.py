@@ -40,7 +40,7 @@ Rung = Literal["random", "model", "repeated", "last hyperparameters", "space-fil
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
-NEWS = 3.0  # how much more a new point is worth than one more look, for what it tells about places yet unseen
+NEWS = 10.0  # how much more a new point is worth than one more look, for what it tells about places yet unseen
 QUANTILES = ndtri((np.arange(32) + 0.5) / 32)  # (32,) of a standard normal, each as likely
 
 
