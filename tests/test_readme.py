@@ -12,7 +12,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_there_are_examples():
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 @pytest.mark.parametrize("block", BLOCKS)
