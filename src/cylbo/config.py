@@ -50,6 +50,7 @@ class Config:
     warm_growth: float = 0.01  # between, the chosen form from its last fit, whenever they have grown by this share
     # How far below the best value an improvement begins, as a share of its gap to the d/2-th best
     ambition: float = 0.0
+    noise_ambition: float = 0.0  # ... or, if values are known to be noisy, in standard deviations of the noise
     fit_points: int = 600  # most evaluations that hyperparameters are learned from; predictions use all
     fit_steps: int = 30  # of L-BFGS-B, from the best of the starts
     warm_steps: int = 8
@@ -107,8 +108,10 @@ class Config:
             )
         if not 0.0 < self.screening_share <= 1.0:
             raise ValueError(f"Config expected screening_share in (0, 1], got {self.screening_share!r}.")
-        if not (math.isfinite(self.ambition) and self.ambition >= 0.0):
-            raise ValueError(f"Config expected ambition >= 0, got {self.ambition!r}.")
+        for name in ("ambition", "noise_ambition"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0.0):
+                raise ValueError(f"Config expected {name} >= 0, got {value!r}.")
         if not self.forms:
             raise ValueError("Config expected at least one of `forms`, got none.")
         for name in ("refit_growth", "warm_growth"):
@@ -150,6 +153,7 @@ DEFAULT = dataclasses.replace(
     learn=fitted,
     forms=(Form(), Form(stretched=True), Form(stretched=True, effects=True)),
     ambition=0.05,
+    noise_ambition=3.0,
     repeats=True,
     stabilizer=0.0,  # the nugget that was fitted is enough
     sobol=maximize.uniform,

@@ -53,7 +53,12 @@ class Known:
     @cached_property
     def settled(self) -> bool:
         """Whether it is known if values are noisy: it was said, or a point was evaluated more than once."""
-        return self.exact is not None or self.told_noise is not None or len(set(map(bytes, self.x))) < len(self.x)
+        return self.exact is not None or self.told_noise is not None or self.n_repeats > 0
+
+    @cached_property
+    def n_repeats(self) -> int:
+        """Evaluations of points that had been evaluated before."""
+        return len(self.x) - len(set(map(bytes, self.x)))
 
     @cached_property
     def noisy(self) -> bool:

@@ -131,11 +131,13 @@ def fitted(
     )
     best = float(new.predicted[known.allowed].min()) if known.allowed.any() else np.nan
     # A process that is sure of itself near the best point finds the smallest of gains there, again and again. What
-    # counts is a gain that would be seen among the good values, of which there are more in more dimensions
+    # counts is a gain that would be seen among the good values, of which there are more in more dimensions, and above
+    # the noise
     good = float(np.sort(new.t)[min(n - 1, d) // 2])
     spread = max(good - best, 0.0)
-    target = best - config.ambition * spread
-    unsure = bool(n >= config.refit_until and new.h.noise_ratio[0] * new.h.amplitude[0] > (NOTED * spread) ** 2)
+    noise = math.sqrt(new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told))))
+    target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
+    unsure = bool(n >= config.refit_until and noise > NOTED * spread)
     return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=unsure)
 
 

@@ -40,7 +40,8 @@ Rung = Literal["random", "model", "repeated", "last hyperparameters", "space-fil
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
-NEWS = 10.0  # how much more a new point is worth than one more look, for what it tells about places yet unseen
+# At most this share of evaluations: worth for the next choice is not all, a new point tells about places yet unseen
+REPEATS = 0.1
 QUANTILES = ndtri((np.arange(32) + 0.5) / 32)  # (32,) of a standard normal, each as likely
 
 
@@ -224,6 +225,8 @@ class _Model:
         gp, known = self.gp, self.known
         if not (self.config.repeats and known.noisy and isinstance(gp, BlendedGP)):
             return None
+        if known.n_repeats >= REPEATS * len(known.y):
+            return None
         means = np.where(known.allowed, gp.posterior(known.x).mean[0], np.inf)
         leaders = np.argsort(means, stable=True)[:N_REPEATABLE]
         leaders = leaders[np.isfinite(means[leaders]) & known.is_new(known.x[leaders], repeat=True)]
@@ -231,7 +234,6 @@ class _Model:
         worth = _worth(gp, points)
         if self.limits:
             worth = worth * np.exp(log_chance(self.limits, points)[0])
-        worth[0] *= NEWS
         chosen = int(worth.argmax())
         return int(leaders[chosen - 1]) if chosen else None
 
