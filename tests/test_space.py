@@ -416,6 +416,79 @@ def test_a_point_that_is_no_dict_gets_a_clear_error(params):
         MIXED.vector(params, "x0")
 
 
+# ---- defaults
+
+
+DEFAULTS = Space(
+    lr=Real(1e-5, 1e-1, log=True, default=3e-4),
+    depth=Integer(1, 12, default=12),
+    act=Categorical(["relu", "gelu", None], default=None),
+    bias=Boolean(default=True),
+    w=Real(-1, 3, shape=(2, 2), default=[[-1, 3], [0.5, 0]]),
+    n=Integer(1, 1000, log=True, shape=3, default=np.int8(7)),
+)
+SET = {"lr": 3e-4, "depth": 12, "act": None, "bias": True, "w": [[-1.0, 3.0], [0.5, 0.0]], "n": [7, 7, 7]}
+
+
+def test_the_middle_is_where_the_defaults_are():
+    assert {name: np.asarray(value).tolist() for name, value in DEFAULTS.params(DEFAULTS.middle).items()} == SET
+    assert np.array_equal(MIXED.middle, MIXED.decode(np.zeros((1, MIXED.dim)))[0])
+    half = Space(a=Real(0, 4), b=Real(0, 4, default=1.0), c=Categorical(["x", "y"]), d=Categorical([1, 2], default=2))
+    assert half.params(half.middle) == {"a": 2.0, "b": 1.0, "c": "x", "d": 2}
+
+
+def test_none_is_no_default_unless_it_is_a_choice():
+    for parameter in (Real(0, 1, default=None), Integer(0, 1, default=None), Boolean(default=None)):
+        assert parameter.default is None
+    assert Categorical(["a", "b"], default=None).default is None
+    assert Categorical(["a", None]).default is None
+    assert Categorical(["a", None], default=None).default.tolist() == [1.0]
+
+
+def test_one_number_is_the_default_of_every_entry_of_an_array():
+    one, each = Real(0, 1, shape=(2, 3), default=0.25), Real(0, 1, shape=(2, 3), default=np.full((2, 3), 0.25))
+    assert Space(a=one) == Space(a=each)
+    assert repr(one) == repr(each) == "Real(0.0, 1.0, shape=(2, 3), default=0.25)"
+    assert one.default.tolist() == [0.25] * 6
+
+
+def test_defaults_in_json_by_hand():
+    numbers = {"low": -1.0, "high": 3.0, "log": False, "shape": [2, 2], "default": [[-1.0, 3.0], [0.5, 0.0]]}
+    assert DEFAULTS.to_json()["parameters"][2:5] == [
+        ["act", {"kind": "categorical", "choices": ["relu", "gelu", None], "default": None}],
+        ["bias", {"kind": "boolean", "default": True}],
+        ["w", {"kind": "real", **numbers}],
+    ]
+    assert not any("default" in fields for _, fields in MIXED.to_json()["parameters"])
+    back = Space.from_json(json.loads(json.dumps(DEFAULTS.to_json())))
+    assert np.array_equal(back.middle, DEFAULTS.middle)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Real(0, 1, default=1.5), ValueError, r"default of Real must lie within \(0.0, 1.0\), got 1.5"),
+        (lambda: Real(0, 1, default=math.nan), ValueError, "default of Real must lie within"),
+        (lambda: Real(0, 1, default="0.5"), TypeError, "default of Real must be one number, got '0.5'"),
+        (lambda: Real(0, 1, default=True), TypeError, "default of Real must be one number, got True"),
+        (lambda: Real(0, 1, default=[0.5]), TypeError, "default of Real must be one number"),
+        (lambda: Real(0, 1, shape=2, default=[0.5]), TypeError, r"default of Real must be .* of shape \(2,\)"),
+        (lambda: Real(0, 1, shape=2, default=[0.5, 1.5]), ValueError, "default of Real must lie within"),
+        (lambda: Real(0, 1, shape=2, default=7), ValueError, "default of Real must lie within"),
+        (lambda: Real(0, 1, shape=2, default=True), TypeError, "default of Real must be an array of numbers"),
+        (lambda: Integer(0, 5, default=6), ValueError, r"default of Integer must lie within \(0, 5\), got 6"),
+        (lambda: Integer(0, 5, default=0.5), ValueError, "default of Integer must be a whole number, got 0.5"),
+        (lambda: Integer(0, 5, shape=2, default=0.5), ValueError, "default of Integer must be a whole number"),
+        (lambda: Categorical([0, 1], default=True), ValueError, "default of Categorical must be one of 0, 1; got True"),
+        (lambda: Categorical([0, 1], default=""), ValueError, "default of Categorical must be one of 0, 1; got ''"),
+        (lambda: Boolean(default=1), ValueError, "default of Boolean must be one of False, True; got 1"),
+    ],
+)
+def test_a_bad_default_gets_a_clear_error(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
 # ---- bad definitions
 
 
@@ -559,6 +632,16 @@ SPACES = {
     "mixed": MIXED,
     "in another order": Space(dict(reversed(MIXED.parameters.items()))),
     "odd names": Space({"a b": Boolean(), "lambda": Real(0, 1), "": Integer(0, 1)}),
+    "default of a real": Space(a=Real(0.1, 0.7, default=0.3)),
+    "default of an integer": Space(a=Integer(-(2**53), 2**53, default=2**53)),
+    "default of all reals": Space(a=Real(-1, 1, shape=(2, 3), default=0.1)),
+    "defaults of reals": Space(a=Real(-1, 1, shape=(2, 3), default=[[0.1, 0.2, 0.3], [-0.1, -0.2, -0.3]])),
+    "defaults of integers": Space(a=Integer(1, 9, log=True, shape=2, default=[9, 1])),
+    "default of choices": Space(a=Categorical(["x", "é\n'\"", 1, 2.5, None, False], default="é\n'\"")),
+    "False by default": Space(a=Categorical(["x", "é\n'\"", 1, 2.5, None, False], default=False)),
+    "None by default": Space(a=Categorical(["x", "é\n'\"", 1, 2.5, None, False], default=None)),
+    "default of a boolean": Space(a=Boolean(default=True)),
+    "other default of a boolean": Space(a=Boolean(default=False)),
 }
 
 
@@ -613,7 +696,7 @@ REAL = {"kind": "real", "low": 0, "high": 1, "log": False, "shape": []}
         {"parameters": [[3, REAL]]}, {"parameters": [["a", REAL], ["a", REAL]]},
         *({"parameters": [["a", {**REAL, **bad}]]} for bad in (
             {"low": 2}, {"low": "0"}, {"low": None}, {"high": 10**400}, {"high": math.nan}, {"shape": 0},
-            {"shape": None},
+            {"shape": None}, {"default": 2}, {"default": [0]}, {"default": "x"},
             {"shape": [[1]]}, {"extra": 1}, {"kind": "integer", "high": 1.5}, {"log": True},
         )),
     ],

@@ -22,10 +22,9 @@ class Frame:
     """A `Space` seen from a centre; points are vectors u (p,) in user units."""
 
     def __init__(self, space: Space, center: Mapping[str, Any] | None = None) -> None:
-        """Check the centre: by default the middle of every range, and the first of every choice."""
+        """Check the centre: without one the defaults, the middle of every range, and the first of every choice."""
         self.space = space
-        middle = space.decode(np.zeros((1, space.dim)))[0]
-        self.center: Array = middle if center is None else space.vector(center, "center")
+        self.center: Array = space.middle if center is None else space.vector(center, "center")
         self.center.flags.writeable = False
         self._center_in_model = space.encode(self.center[None])[0]
         lattice = None if space.is_real else Lattice(self._snapped, self._redrawn, space.jumps)

@@ -73,7 +73,8 @@ def minimize(
         budget: the number of evaluations of `fun`, those of a stored run included.
         seed: any non-negative integer; the same seed gives the same run on the same machine.
         method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
-        center: (d,) your best guess, evaluated first; by default the middle of the box.
+        center: (d,) your best guess, evaluated first; by default the middle of the box, in a `cylbo.Space` the
+            defaults of its parameters where they have one.
         x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. Without `y0`: points to evaluate
             first.
         y0: (k,) values at `x0`.

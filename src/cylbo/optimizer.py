@@ -73,7 +73,8 @@ class Optimizer:
                 `trial.params`, `center`, the entries of `x0`.
             seed: any non-negative integer; None draws one (see the attribute `seed`).
             method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
-            center: (d,) the ball's centre in user units, your best guess; by default the middle of the box.
+            center: (d,) the ball's centre in user units, your best guess; by default the middle of the box, in a
+                `cylbo.Space` the defaults of its parameters where they have one.
             x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first.
             y0: (k,) values at `x0`.
             region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the

@@ -14,11 +14,12 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cylbo.geometry import Array
 
@@ -31,8 +32,12 @@ Value = Any  # a number, a category or an array of numbers
 
 
 class Parameter(ABC):
-    """One entry of a point: a scalar or an array of them."""
+    """One entry of a point: a scalar or an array of them.
 
+    Its `default` is the user's current setting: where the search begins, unless a centre is given.
+    """
+
+    default: Array | None = None  # (p,)
     shape: tuple[int, ...] = ()
     width: int  # coordinates in the model, d
     levels: float  # different values of one scalar, infinity for real numbers
@@ -66,9 +71,27 @@ class Parameter(ABC):
         """All values of one scalar, as numbers; none if they cannot be listed."""
         return []
 
+    @property
+    def middle(self) -> Array:  # (p,)
+        """The default; without one the middle of the range, or the first choice."""
+        return self.decode(np.zeros((1, self.width)))[0] if self.default is None else self.default
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """What makes two parameters the same."""
+
+    @property
+    def _given_default(self) -> dict[str, Value]:
+        """The default as JSON and people write it, by its name; nothing if there is none."""
+        if self.default is None:
+            return {}
+        entries = np.asarray(self.value(self.default), object)
+        same = all(entry == entries.flat[0] for entry in entries.flat)  # one number for a whole array will do
+        return {"default": entries.flat[0] if same else entries.tolist()}
+
+    @property
+    def _shown_default(self) -> str:
+        return "".join(f", {name}={value!r}" for name, value in self._given_default.items())
 
 
 class _Number(Parameter):
@@ -92,7 +115,7 @@ class _Number(Parameter):
         self.width = self.size
 
     def __repr__(self) -> str:
-        extras = ", log=True" * self.log + f", shape={self.shape}" * bool(self.shape)
+        extras = ", log=True" * self.log + f", shape={self.shape}" * bool(self.shape) + self._shown_default
         return f"{type(self).__name__}({self.low}, {self.high}{extras})"
 
     @property
@@ -124,10 +147,23 @@ class _Number(Parameter):
             raise ValueError(f"{name} must lie within ({self.low}, {self.high}), got {value!r}.")
         return numbers_
 
+    def _checked_default(self, default: ArrayLike | None) -> Array | None:  # -> (p,)
+        if default is None:
+            return None
+        for_all = self.shape and isinstance(default, numbers.Real)
+        return self.checked(np.full(self.shape, default) if for_all else default, f"default of {type(self).__name__}")
+
     def to_json(self) -> dict[str, Any]:
-        """The range, the scale and the shape."""
-        kind = type(self).__name__.lower()
-        return {"kind": kind, "low": self.low, "high": self.high, "log": self.log, "shape": list(self.shape)}
+        """The range, the scale, the shape and the default."""
+        kind, shape = type(self).__name__.lower(), list(self.shape)
+        return {
+            "kind": kind,
+            "low": self.low,
+            "high": self.high,
+            "log": self.log,
+            "shape": shape,
+            **self._given_default,
+        }
 
 
 class Real(_Number):
@@ -135,14 +171,23 @@ class Real(_Number):
 
     levels = math.inf
 
-    def __init__(self, low: float, high: float, *, log: bool = False, shape: int | Sequence[int] = ()) -> None:
-        """Check the range."""
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        log: bool = False,
+        shape: int | Sequence[int] = (),
+        default: ArrayLike | None = None,
+    ) -> None:
+        """Check the range, and the default: an array of the shape, or one number for all its entries."""
         super().__init__(low, high, log=log, shape=shape)
         self.low, self.high = float(low), float(high)
         width = math.log(self.high) - math.log(self.low) if self.log else self.high - self.low
         size = max(abs(self.low), abs(self.high)) if not self.log else 1.0
         if not (math.isfinite(width) and width > 1e-9 * size):
             raise ValueError(f"Real expected bounds that can be told apart and subtracted, got ({low}, {high}).")
+        self.default = self._checked_default(default)
 
     def value(self, u: Array) -> Value:  # (p,)
         """A float, or an array of them."""
@@ -156,13 +201,22 @@ class Real(_Number):
 class Integer(_Number):
     """An integer between two bounds, both included, or an array of them."""
 
-    def __init__(self, low: int, high: int, *, log: bool = False, shape: int | Sequence[int] = ()) -> None:
-        """Check the range."""
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        *,
+        log: bool = False,
+        shape: int | Sequence[int] = (),
+        default: ArrayLike | None = None,
+    ) -> None:
+        """Check the range, and the default: an array of the shape, or one integer for all its entries."""
         for end in (low, high):
             if isinstance(end, bool) or not isinstance(end, numbers.Integral) or abs(int(end)) > LARGEST_INTEGER:
                 raise ValueError(f"Integer expected integers up to 2^53 as bounds, got ({low!r}, {high!r}).")
         super().__init__(int(low), int(high), log=log, shape=shape)
         self.levels = self.high - self.low + 1
+        self.default = self._checked_default(default)
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -198,8 +252,13 @@ class Integer(_Number):
 class Categorical(Parameter):
     """One of several choices without an order: strings, numbers, True, False or None."""
 
-    def __init__(self, choices: Sequence[str | float | bool | None]) -> None:
-        """Check that there are at least two, all different and all of plain Python."""
+    def __init__(
+        self, choices: Sequence[str | float | bool | None], *, default: str | float | bool | EllipsisType | None = ...
+    ) -> None:
+        """Check that there are at least two, all different and all of plain Python, and that the default is one.
+
+        Without a default it is ..., because None may be a choice; where it is not, None is no default either.
+        """
         is_list = isinstance(choices, Sequence) and not isinstance(choices, str)  # sets have no order to keep
         self.choices = tuple(choices) if is_list else ()
         if len(self.choices) < 2:
@@ -216,9 +275,11 @@ class Categorical(Parameter):
                 raise ValueError(f"Categorical expected different choices, got {choice!r} twice.")
         self.levels = len(self.choices)
         self.width = 1 if len(self.choices) == 2 else len(self.choices)
+        if default is not ... and (default is not None or None in self.choices):
+            self.default = self.checked(default, f"default of {type(self).__name__}")
 
     def __repr__(self) -> str:
-        return f"Categorical({list(self.choices)})"
+        return f"Categorical({list(self.choices)}{self._shown_default})"
 
     def encode(self, u: Array) -> Array:  # (n, 1) -> (n, d)
         """Corners of the cube that are equally far from one another."""
@@ -251,26 +312,26 @@ class Categorical(Parameter):
         return np.asarray((u + rng.integers(1, len(self.choices), u.shape)) % self.levels)
 
     def to_json(self) -> dict[str, Any]:
-        """The choices."""
-        return {"kind": "categorical", "choices": list(self.choices)}
+        """The choices and the default."""
+        return {"kind": "categorical", "choices": list(self.choices), **self._given_default}
 
 
 class Boolean(Categorical):
     """False or True."""
 
-    def __init__(self) -> None:
-        super().__init__([False, True])
+    def __init__(self, *, default: bool | None = None) -> None:
+        super().__init__([False, True], default=default)
 
     def __repr__(self) -> str:
-        return "Boolean()"
+        return f"Boolean({self._shown_default.removeprefix(', ')})"
 
     def checked(self, value: Value, name: str) -> Array:  # -> (1,)
         """NumPy's booleans too."""
         return super().checked(bool(value) if isinstance(value, np.bool_) else value, name)
 
     def to_json(self) -> dict[str, Any]:
-        """Nothing but the kind."""
-        return {"kind": "boolean"}
+        """The kind and the default."""
+        return {"kind": "boolean", **self._given_default}
 
 
 class Space:
@@ -279,7 +340,7 @@ class Space:
     ```python
     space = cylbo.Space(
         lr=cylbo.Real(1e-5, 1e-1, log=True), depth=cylbo.Integer(1, 12), act=cylbo.Categorical(["relu", "gelu"]),
-        bias=cylbo.Boolean(), w=cylbo.Real(-1, 1, shape=(10, 10)),
+        bias=cylbo.Boolean(default=True), w=cylbo.Real(-1, 1, shape=(10, 10)),
     )
     ```
     """
@@ -339,6 +400,11 @@ class Space:
         each = self.parameters.values()
         jumps = [isinstance(p, Categorical) or p.levels <= CLIMBED_LEVELS for p in each]
         return np.repeat(jumps, [p.width for p in each])
+
+    @property
+    def middle(self) -> Array:  # (p,)
+        """Every parameter at its default; without one in the middle of its range, or at its first choice."""
+        return np.concatenate([parameter.middle for parameter in self.parameters.values()])
 
     @property
     def is_real(self) -> bool:
