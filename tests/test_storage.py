@@ -279,12 +279,13 @@ def test_minimize_finishes_what_an_ask_began(path):
     assert {t.status for t in result.trials} == {"done"}
 
 
-def test_seed_and_earlier_points_need_not_be_given_again(path):
-    with make(path, seed=None, x0=X0) as opt:
+def test_seed_centre_and_earlier_points_need_not_be_given_again(path):
+    center = [0.5, 20.0, -4.75]
+    with make(path, seed=None, x0=X0, center=center) as opt:
         seed = opt.seed
         opt.tell(opt.ask(), 1.0)
         opt.ask()
-    calm = cylbo.Optimizer(BOX, seed=seed, method=CHEAP, x0=X0)
+    calm = cylbo.Optimizer(BOX, seed=seed, method=CHEAP, x0=X0, center=center)
     calm.tell(calm.ask(), 1.0)
     with make(path, seed=None) as opt:
         assert opt.seed == seed
@@ -381,11 +382,20 @@ def test_half_characters_in_a_reason_are_spelled_out(path):
 
 OTHERS = {
     "seed": ({"seed": 1}, "another seed: 0, not 1"),
-    "bounds": ({"bounds": [(-1.0, 2.0), (10.0, 30.0), (-5.0, -4.0 + 1e-15)]}, "another space"),
-    "parameters": ({"bounds": BOX[:2], "center": None, "x0": None, "y0": None}, "another space"),
-    "center": ({"center": [0.0, 20.0, -4.5]}, "another space"),
-    "no center": ({"center": None}, "another space"),
-    "region": ({"region": "ball"}, "another space"),
+    "bounds": (
+        {"bounds": [(-1.0, 2.0), (10.0, 30.0), (-5.0, -4.0 - 1e-15)]},
+        r"another space: bounds 2 were \(-5.0, -4.0\), and \(-5.0, -4.0000.*1\) lack some of it; keep or widen them",
+    ),
+    "parameters": (
+        {"bounds": BOX[:2], "center": None, "x0": None, "y0": None},
+        "another space: it has 3 parameters, not 2; keep them",
+    ),
+    "names": (
+        {"bounds": cylbo.Space(a=cylbo.Real(-1.0, 2.0)), "center": None, "x0": None, "y0": None},
+        "another space: it has plain bounds, not a Space; keep to them",
+    ),
+    "center": ({"center": [0.0, 20.0, -4.5]}, r"another center: \[0.5, 20.0, -4.75\], not \[0.0, 20.0, -4.5\]"),
+    "region": ({"region": "ball"}, "another space: its region is 'box', not 'ball'; keep it"),
     "named method": ({"method": "paper"}, r'another method: .*not "paper"'),
     "custom method": ({"method": dataclasses.replace(CHEAP, n_sobol=65)}, "another method"),
     "nested part": (
@@ -1027,6 +1037,6 @@ def test_a_run_and_the_results_of_the_lab_are_not_taken_for_one_another(tmp_path
 def test_of_two_long_descriptions_the_difference_is_shown(tmp_path):
     path = tmp_path / "run.db"
     cylbo.Optimizer([(0, 1)] * 50, storage=path).close()
-    with pytest.raises(cylbo.StorageError, match=r"another space: .*1\.0, 1\.0.*, not .*1\.0, 7\.5") as caught:
-        cylbo.Optimizer([(0, 1)] * 40 + [(0, 7.5)] + [(0, 1)] * 9, storage=path, resume=True)
+    with pytest.raises(cylbo.StorageError, match=r"another center: .*0\.5, 0\.5.*, not .*0\.5, 0\.75") as caught:
+        cylbo.Optimizer([(0, 1)] * 50, center=[0.5] * 40 + [0.75] + [0.5] * 9, storage=path, resume=True)
     assert len(str(caught.value)) < 400

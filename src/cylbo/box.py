@@ -6,8 +6,8 @@ point itself, so a point given back by the user lands exactly where it was: the 
 
 import math
 import numbers
-from collections.abc import Container, Sequence
-from typing import Literal
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -67,6 +67,35 @@ class Box:
             "center": self.center.tolist(),
             "region": self.region,
         }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The box that `to_json` was called on; raises ValueError, TypeError or KeyError on anything else."""
+        return cls(np.stack([stored["low"], stored["high"]], -1), stored["center"], stored["region"])
+
+    def centered(self, center: Array) -> Self:  # (d,)
+        """The same box seen from another of its points."""
+        return type(self)(np.stack([self.low, self.high], -1), center, self.region)
+
+    def carried_over(self, old: object, x: Array) -> Array:  # (n, d) -> (n, d)
+        """Points of an older box that this one contains, as they are.
+
+        Raises ValueError, which says what is not allowed and what to do, if this box does not contain the older one.
+        """
+        if not isinstance(old, Box):
+            raise ValueError("it has a Space, not plain bounds; keep to it")
+        if self.region != old.region:
+            raise ValueError(f"its region is {old.region!r}, not {self.region!r}; keep it")
+        if self.dim != old.dim:
+            raise ValueError(f"it has {old.dim} parameters, not {self.dim}; keep them: only a Space can grow")
+        for i in np.flatnonzero((self.low > old.low) | (self.high < old.high)):
+            were, are = f"({old.low[i]}, {old.high[i]})", f"({self.low[i]}, {self.high[i]})"
+            raise ValueError(f"bounds {i} were {were}, and {are} lack some of it; keep or widen them")
+        if self.region == "ball":  # less of a larger box, if the old centre lies nearer to the middle now
+            now, was = (box.domain.radius * (box.high - box.low) for box in (self.centered(old.center), old))
+            for i in np.flatnonzero(now < was * (1.0 - 1e-12)):
+                raise ValueError(f"the ball about its centre gets narrower along parameter {i}; widen its bounds too")
+        return x
 
     def _to_box(self, x: Array) -> Array:
         return 2.0 * ((x - self.low) / (self.high - self.low)) - 1.0

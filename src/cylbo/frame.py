@@ -5,7 +5,7 @@ The same to the optimizer as a `Box`, with dicts for what the user sees.
 
 import itertools
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -43,6 +43,21 @@ class Frame:
     def to_json(self) -> dict[str, Any]:
         """What makes two frames the same."""
         return {**self.space.to_json(), "center": self.center.tolist()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The frame that `to_json` was called on; raises ValueError or LookupError, among others, on anything else."""
+        return cls(Space.from_json(stored)).centered(np.array(stored["center"], np.float64))
+
+    def centered(self, center: Array) -> Self:  # (p,)
+        """The same space seen from another of its points."""
+        return type(self)(self.space, self.space.params(center))
+
+    def carried_over(self, old: object, u: Array) -> Array:  # (n, p of the old one) -> (n, p)
+        """Points of an older frame whose space this one's contains; raises ValueError otherwise."""
+        if not isinstance(old, Frame):
+            raise ValueError("it has plain bounds, not a Space; keep to them")
+        return self.space.carried_over(old.space, u)
 
     def to_ball(self, u: Array) -> Array:  # (n, p) -> (n, d)
         """Points in user units as ball coordinates."""

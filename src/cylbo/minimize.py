@@ -1,7 +1,6 @@
 """The loop that most people want."""
 
 import copy
-import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from cylbo.box import Bounds, Region
 from cylbo.config import METHODS, PAPER, Config
-from cylbo.errors import SpaceExhaustedError, StorageError
+from cylbo.errors import SpaceExhaustedError
 from cylbo.geometry import Array
-from cylbo.optimizer import Optimizer, framed, recommended
+from cylbo.optimizer import Optimizer, recommended
 from cylbo.progress import ProgressBar
 from cylbo.space import Space
 from cylbo.storage import read
@@ -90,8 +89,9 @@ def minimize(
         on_error: "raise" lets an exception of `fun` through, with the result so far as its attribute `result`, as does
             Ctrl-C; "fail" counts the evaluation as failed, with the exception as its reason, and goes on.
         storage: a file that every evaluation is kept in, so that a kill at any moment loses at most the one under way.
-        resume: go on with the run in that file, if there is one: give the same arguments again. An evaluation that was
-            under way is made once more; the points are those of a run that was never disturbed.
+        resume: go on with the run in that file, if there is one: give the same arguments again, but for bounds that
+            may be wider and parameters that may be added (see `Optimizer`). An evaluation that was under way is made
+            once more; the points are those of a run that was never disturbed.
 
     """
     if not callable(fun):
@@ -149,18 +149,13 @@ def load(path: str | os.PathLike[str]) -> Result:
         StorageError: there is no such file, or it is not the whole file of a run.
 
     """
-    header, trials, memory = read(Path(path))
-    try:
-        space = framed(header["space"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
-    trials = [dataclasses.replace(trial, params=space.params(trial.x)) for trial in trials]
-    history = History(trials, header["direction"])
+    run = read(Path(path))
+    history = History(run.trials, run.header["direction"])
     # A method of one's own cannot be made again from the file: then the best value is what there is to show
-    method = METHODS.get(header["method"] if isinstance(header["method"], str) else "", PAPER)
-    best, fun = recommended(history, space, method, memory, noisy=header["noisy"])
-    message = f"loaded {len(_made(trials))} evaluations"
-    return _result(history.all, best, fun, space.dim, success=best is not None, message=message)
+    method = METHODS.get(run.header["method"] if isinstance(run.header["method"], str) else "", PAPER)
+    best, fun = recommended(history, run.space, method, run.memory, noisy=run.header["noisy"])
+    message = f"loaded {len(_made(run.trials))} evaluations"
+    return _result(run.trials, best, fun, run.space.dim, success=best is not None, message=message)
 
 
 def _made(trials: list[Trial]) -> list[Trial]:

@@ -1,7 +1,6 @@
 """Ask and tell: the only object with memory. Nothing numerical happens here."""
 
 import contextlib
-import dataclasses
 import math
 import numbers
 import os
@@ -23,13 +22,13 @@ from cylbo.known import Known
 from cylbo.learn import expected, fitted
 from cylbo.pace import Budget, cost
 from cylbo.space import Space
-from cylbo.storage import Memory, Store
+from cylbo.storage import Memory, Store, Stored
 from cylbo.suggest import suggest
 from cylbo.threads import blas_threads
 from cylbo.trial import Direction, History, Trial, checked_value
 from cylbo.version import __version__
 
-__all__ = ["Optimizer", "framed", "recommended"]
+__all__ = ["Optimizer", "recommended"]
 
 LATELY = 20  # evaluations, of which the failed ones make the search cautious
 
@@ -88,8 +87,11 @@ class Optimizer:
             max_memory: bytes that an ask may take, about, beside the data themselves; likewise.
             storage: a file in which every ask and tell is kept before it returns. One optimizer at a time may hold it;
                 `close` or the end of the process lets it go.
-            resume: go on with the run in that file, if there is one; then bounds, center, region and method must be
-                those it began with, and so must seed, x0 and y0, or be None. Trials that were open are open still.
+            resume: go on with the run in that file, if there is one; then region, direction and method must be those it
+                began with, and so must center, seed, x0 and y0, or be None. Trials that were open are open still.
+                The bounds must contain those of the file: ranges may be wider, choices more, and a `cylbo.Space` may
+                have new parameters, if they have a default: the value that earlier trials get. The file is changed
+                accordingly before anything else, in one step; the centre stays, and the model is fitted anew.
 
         """
         if direction not in ("minimize", "maximize"):
@@ -116,11 +118,8 @@ class Optimizer:
         self._queue = [] if values is not None else list(points)
         self._store: Store | None = None
         if storage is not None:
-            given = (
-                ["space", "direction", "method", "noisy"]
-                + ["seed"] * (seed is not None)
-                + ["x0", "y0"] * (x0 is not None)
-            )
+            optional = {"center": center, "seed": seed, "x0": x0, "y0": x0}
+            given = ["direction", "method", "noisy"] + [name for name, value in optional.items() if value is not None]
             self._keep_in(Path(storage), points, values, given, resume=resume)
 
     @property
@@ -296,13 +295,13 @@ class Optimizer:
             "x0": points.tolist(),
             "y0": None if values is None else values.tolist(),
         }
-        self._store, stored = Store.begin(path, header, self.history.all, resume=resume, given=given)
-        if stored is not None:
-            named = [dataclasses.replace(trial, params=self.space.params(trial.x)) for trial in stored.trials]
-            self.seed, self.history, self._memory = stored.header["seed"], History(named, self.direction), stored.memory
-            waiting = [] if stored.header["y0"] is not None else stored.header["x0"]
-            asked = sum(trial.origin == "given" for trial in stored.trials)
-            self._queue = [np.array(x) for x in waiting[asked:]]
+        begun = Stored(header, self.space, self.history.all)
+        self._store, run = Store.begin(path, begun, resume=resume, given=given)
+        self.space, self.seed, self._memory = run.space, run.header["seed"], run.memory
+        self.history = History(run.trials, self.direction)
+        waiting = [] if run.header["y0"] is not None else run.header["x0"]
+        asked = sum(trial.origin == "given" for trial in run.trials)
+        self._queue = [np.array(x) for x in waiting[asked:]]
 
 
 def recommended(
@@ -351,15 +350,6 @@ def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:
     if region != "box":
         raise ValueError(f"region must be 'box' in a space of named parameters, got {region!r}.")
     return Frame(bounds, center)
-
-
-def framed(stored: Mapping[str, Any]) -> Box | Frame:
-    """The space that a run was stored with."""
-    if "parameters" not in stored:
-        bounds = list(zip(stored["low"], stored["high"], strict=True))
-        return Box(bounds, stored["center"], stored["region"])
-    space = Space.from_json(stored)
-    return Frame(space, space.params(np.array(stored["center"])))
 
 
 def _checked_budget(seconds: float | None, memory: float | None, config: Config) -> Budget:

@@ -34,11 +34,13 @@ Value = Any  # a number, a category or an array of numbers
 class Parameter(ABC):
     """One entry of a point: a scalar or an array of them.
 
-    Its `default` is the user's current setting: where the search begins, unless a centre is given.
+    Its `default` is the user's current setting: where the search begins, unless a centre is given, and what the trials
+    of a stored run get that began without the parameter.
     """
 
     default: Array | None = None  # (p,)
     shape: tuple[int, ...] = ()
+    log: bool = False
     width: int  # coordinates in the model, d
     levels: float  # different values of one scalar, infinity for real numbers
 
@@ -75,6 +77,14 @@ class Parameter(ABC):
     def middle(self) -> Array:  # (p,)
         """The default; without one the middle of the range, or the first choice."""
         return self.decode(np.zeros((1, self.width)))[0] if self.default is None else self.default
+
+    @abstractmethod
+    def contains(self, old: Self) -> bool:
+        """Whether all values of an older parameter, of this kind, shape and scale, are values of this one."""
+
+    def carried_over(self, old: Self, u: Array) -> Array:  # (n, p) -> (n, p)
+        """Values of an older parameter that this one contains, as numbers of this one."""
+        return u
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -152,6 +162,10 @@ class _Number(Parameter):
             return None
         for_all = self.shape and isinstance(default, numbers.Real)
         return self.checked(np.full(self.shape, default) if for_all else default, f"default of {type(self).__name__}")
+
+    def contains(self, old: Self) -> bool:
+        """Whether the range does."""
+        return bool(self.low <= old.low and old.high <= self.high)
 
     def to_json(self) -> dict[str, Any]:
         """The range, the scale, the shape and the default."""
@@ -311,6 +325,15 @@ class Categorical(Parameter):
         """Any other choice."""
         return np.asarray((u + rng.integers(1, len(self.choices), u.shape)) % self.levels)
 
+    def contains(self, old: Self) -> bool:
+        """Whether the choices do, in any order; 1, 1.0 and True differ."""
+        return {(type(choice), choice) for choice in old.choices} <= {(type(choice), choice) for choice in self.choices}
+
+    def carried_over(self, old: Self, u: Array) -> Array:  # (n, 1) -> (n, 1)
+        """Where the choices are now."""
+        places = np.concatenate([self.checked(choice, "choice") for choice in old.choices])
+        return np.asarray(places[u.astype(np.intp)])
+
     def to_json(self) -> dict[str, Any]:
         """The choices and the default."""
         return {"kind": "categorical", "choices": list(self.choices), **self._given_default}
@@ -458,6 +481,29 @@ class Space:
         """Numbers as values by name."""
         each = zip(self.parameters.items(), self._user, strict=True)
         return {name: parameter.value(u[at]) for (name, parameter), at in each}
+
+    def carried_over(self, old: "Space", u: Array) -> Array:  # (n, p of the old one) -> (n, p)
+        """Points of an older space that this one contains, added parameters at their defaults.
+
+        Raises ValueError, which says what is not allowed and what to do, if this space does not contain the older one.
+        """
+        if gone := [name for name in old.parameters if name not in self.parameters]:
+            raise ValueError(f"it has {', '.join(map(repr, gone))}, missing here; keep every parameter")
+        places = dict(zip(old.parameters, old._user, strict=True))
+        columns = []
+        for name, new in self.parameters.items():
+            if name not in places:
+                if new.default is None:
+                    raise ValueError(f"{name!r} is new, without a default; give it the value it had so far as default=")
+                columns.append(np.tile(new.default, (len(u), 1)))
+                continue
+            was = old.parameters[name]
+            if (type(new), new.shape, new.log) != (type(was), was.shape, was.log):
+                raise ValueError(f"{name!r} was {was!r}, not {new!r}; keep its kind, shape and scale")
+            if not new.contains(was):
+                raise ValueError(f"{name!r} was {was!r}, and {new!r} lacks some of it; keep its values, or add to them")
+            columns.append(new.carried_over(was, u[:, places[name]]))
+        return np.concatenate(columns, -1)
 
     def to_json(self) -> dict[str, Any]:
         """The parameters by name, in order."""

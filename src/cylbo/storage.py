@@ -3,25 +3,30 @@
 Every ask and every tell is one transaction, on the disk before the caller sees its result (write-ahead log,
 synchronous=FULL). The file holds what a run is a function of (space, seed, method, earlier evaluations), its trials and
 the state that the next suggestion begins from, so that a run that goes on gives the points it would have given anyway.
+If it goes on in a larger space, all of it is carried over there first, in one transaction too.
 
 One process at a time may write; another gets an error. Reading (`cylbo.load`) is always possible. The lock is a second
 file beside the first, which the operating system releases when its holder dies, however it does.
 """
 
+import dataclasses
 import json
 import math
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from cylbo.box import Box
 from cylbo.errors import StorageError
 from cylbo.fit import Form
+from cylbo.frame import Frame
+from cylbo.geometry import Array
 from cylbo.learn import Fits, State
 from cylbo.slice_sampler import Chain
 from cylbo.trial import Trial
@@ -60,8 +65,28 @@ class Stored(NamedTuple):
     """All that a file holds."""
 
     header: Header
+    space: Box | Frame  # the one that the header describes
     trials: list[Trial]
-    memory: Memory
+    memory: Memory = Memory()
+
+    def carried_over(self, space: Box | Frame) -> "Stored":
+        """The run in a space that contains its own, seen from its own centre; ValueError says why it does not.
+
+        It is this very run where nothing changes. Otherwise its memory, which belongs to old coordinates, is left
+        behind.
+        """
+        x0 = self.header["x0"]
+        old = np.array([self.space.center, *x0, *(trial.x for trial in self.trials)])
+        points = space.carried_over(self.space, old)
+        points.flags.writeable = False
+        now = space.centered(points[0])
+        if json.dumps(now.to_json()) == json.dumps(self.header["space"]):
+            return self
+        given, asked = np.split(points[1:], [len(x0)])
+        trials = [
+            dataclasses.replace(trial, x=x, params=now.params(x)) for trial, x in zip(self.trials, asked, strict=True)
+        ]
+        return Stored({**self.header, "space": now.to_json(), "x0": given.tolist()}, now, trials)
 
 
 class Store:
@@ -72,35 +97,28 @@ class Store:
         self.path, self._lock, self._db = path, lock, db
 
     @classmethod
-    def begin(
-        cls, path: Path, header: Header, trials: list[Trial], *, resume: bool, given: Collection[str]
-    ) -> tuple[Self, Stored | None]:
-        """A new file for a run that begins with these trials; or, to go on, the run that is in the file already.
+    def begin(cls, path: Path, run: Stored, *, resume: bool, given: Collection[str]) -> tuple[Self, Stored]:
+        """A new file for a run that begins like this; or, to go on, the run that is in the file already.
 
-        Of the header, what was `given` by the caller must be what the file says. Raises StorageError, and leaves the
-        file as it is, if it holds another run, is in use, damaged or no run at all, or if it is there and `resume` is
-        False.
+        That one is carried over to the space of the caller, which must contain its own; and what else of the header
+        was `given` must be what the file says. Raises StorageError, and leaves the file as it is, if it holds another
+        run, is in use, damaged or no run at all, or if it is there and `resume` is False.
         """
-        lock = _locked(path)
-        try:
+        with ExitStack() as undo:
+            lock = undo.enter_context(closing(_locked(path)))
             if _is_blank(path):
-                return cls(path, lock, _created(path, header, trials)), None
-            if not resume:
+                store = cls(path, lock, _created(path, run))
+            elif not resume:
                 raise StorageError(f"{path} exists; pass resume=True to go on with the run in it, or another name.")
-            stored = read(path)
-            for name in given:
-                there, here = json.dumps(stored.header[name]), json.dumps(header[name])
-                if there != here:  # as text: 1 is not True there
-                    there, here = _where_they_differ(there, here)
-                    raise StorageError(
-                        f"{path} holds a run with another {name}: {there}, not {here}; go on with what the run began "
-                        "with, or choose another file."
-                    )
-            with _explained(path):
-                return cls(path, lock, _connected(path)), stored
-        except BaseException:
-            lock.close()
-            raise
+            else:
+                stored = read(path)
+                run = _recognised(path, stored, run, given)
+                with _explained(path):
+                    store = cls(path, lock, undo.enter_context(closing(_connected(path))))
+                if run is not stored:
+                    store._carried_over(run)
+            undo.pop_all()
+        return store, run
 
     def asked(self, trial: Trial, memory: Memory) -> None:
         """Keep a new trial, and what the next suggestion begins from."""
@@ -113,6 +131,14 @@ class Store:
         """Keep the outcome of a trial."""
         with self._transaction() as db:
             db.execute(INSERT, _row(trial))
+
+    def _carried_over(self, run: Stored) -> None:
+        """Keep the run as it is in another space, whole or not at all."""
+        with self._transaction() as db:
+            texts = [(json.dumps(value), name) for name, value in run.header.items()]
+            db.executemany("UPDATE header SET json = ? WHERE name = ?", texts)
+            db.executemany("UPDATE trials SET x = ? WHERE id = ?", [(_bits(t.x), t.id) for t in run.trials])
+            db.execute("DELETE FROM memory")
 
     def close(self) -> None:
         """Let others go on with the file."""
@@ -146,22 +172,42 @@ def read(path: Path) -> Stored:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise StorageError(f"{path} is damaged ({verdict}); restore it from a copy.")
+        db.execute("BEGIN")  # what is read belongs together, even if the run is carried over to another space meanwhile
         header = db.execute("SELECT name, json FROM header").fetchall()
         rows = db.execute("SELECT * FROM trials ORDER BY id").fetchall()
         memory = db.execute("SELECT json FROM memory").fetchone()
     try:
         run = {name: json.loads(text) for name, text in header}
-        dim = _dim(run)
+        space = _space(run)
         return Stored(
             run,
-            [_trial(i, row, dim) for i, row in enumerate(rows)],
+            space,
+            [_trial(i, row, space) for i, row in enumerate(rows)],
             Memory() if memory is None else _memory_from_json(json.loads(memory[0])),
         )
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
 
 
-def _created(path: Path, header: Header, trials: list[Trial]) -> sqlite3.Connection:
+def _recognised(path: Path, stored: Stored, run: Stored, given: Collection[str]) -> Stored:
+    """The stored run in the caller's space, if it is the run that the caller means."""
+    try:
+        there = stored.carried_over(run.space)
+    except ValueError as error:
+        raise StorageError(f"{path} holds a run with another space: {error}, or choose another file.") from error
+    begun, called = ({**each.header, "center": each.header["space"]["center"]} for each in (there, run))
+    for name in given:
+        was, here = json.dumps(begun[name]), json.dumps(called[name])
+        if was != here:  # as text: 1 is not True there
+            was, here = _where_they_differ(was, here)
+            raise StorageError(
+                f"{path} holds a run with another {name}: {was}, not {here}; go on with what the run began with, or "
+                "choose another file."
+            )
+    return there
+
+
+def _created(path: Path, run: Stored) -> sqlite3.Connection:
     """One transaction: a kill leaves the file blank, or whole."""
     with _explained(path):
         db = _connected(path)
@@ -170,8 +216,9 @@ def _created(path: Path, header: Header, trials: list[Trial]) -> sqlite3.Connect
             db.executescript(
                 f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT};"
             )
-            db.executemany("INSERT INTO header VALUES (?, ?)", [(name, json.dumps(v)) for name, v in header.items()])
-            db.executemany(INSERT, map(_row, trials))
+            texts = [(name, json.dumps(value)) for name, value in run.header.items()]
+            db.executemany("INSERT INTO header VALUES (?, ?)", texts)
+            db.executemany(INSERT, map(_row, run.trials))
             db.execute("COMMIT")
         except BaseException:
             db.close()
@@ -181,36 +228,43 @@ def _created(path: Path, header: Header, trials: list[Trial]) -> sqlite3.Connect
 
 def _row(trial: Trial) -> tuple[object, ...]:
     value = trial.value if trial.status == "done" else None
-    x = trial.x.astype("<f8").tobytes()  # bits, not decimals; the same on every machine
     reason = trial.reason.encode(errors="backslashreplace").decode()  # SQLite has no half characters
     std = None if math.isnan(trial.std) else trial.std
     constraints, info = json.dumps(trial.constraints), json.dumps(dict(trial.info))
-    return trial.id, x, value, trial.status, trial.origin, trial.seconds, reason, std, constraints, info
+    bits = _bits(trial.x)
+    return trial.id, bits, value, trial.status, trial.origin, trial.seconds, reason, std, constraints, info
 
 
-def _dim(header: Header) -> int:
-    """The number of parameters, of a header that has all that the run is a function of."""
-    dim = len(header["space"]["center"])
-    points, values, seed = header["x0"], header["y0"], header["seed"]
+def _bits(x: Array) -> bytes:
+    """Not decimals; the same on every machine."""
+    return x.astype("<f8").tobytes()
+
+
+def _space(header: Header) -> Box | Frame:
+    """The search space, of a header that has all that the run is a function of."""
+    stored, points, values, seed = header["space"], header["x0"], header["y0"], header["seed"]
+    space = Frame.from_json(stored) if "parameters" in stored else Box.from_json(stored)
     if (
         "method" not in header
         or header["direction"] not in ("minimize", "maximize")
-        or any(len(x) != dim for x in points)
+        or any(len(x) != space.dim for x in (stored["center"], *points))
         or (values is not None and len(values) != len(points))
         or not (isinstance(seed, int) and seed >= 0)
     ):
         raise ValueError("its header is not what it should be")
-    return dim
+    for x in points:
+        space.params(np.array(x, np.float64))  # raises if a choice is none
+    return space
 
 
-def _trial(i: int, row: tuple[Any, ...], dim: int) -> Trial:
+def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
     number, x, value, status, origin, seconds, reason, std, constraints, info = row
     told, about = json.loads(constraints), json.loads(info)
     point = np.frombuffer(x, "<f8").astype(np.float64)
     known = isinstance(value, float) and math.isfinite(value)
     if not (
         number == i
-        and point.shape == (dim,)
+        and point.shape == (space.dim,)
         and np.isfinite(point).all()
         and (known if status == "done" else status in ("open", "failed") and value is None)
         and (type(origin), type(seconds), type(reason)) == (str, float, str)
@@ -229,6 +283,7 @@ def _trial(i: int, row: tuple[Any, ...], dim: int) -> Trial:
         origin,
         seconds,
         reason,
+        space.params(point),
         std=math.nan if std is None else std,
         constraints=tuple(told),
         info=about,
