@@ -45,7 +45,10 @@ def test_a_missing_folder_is_refused_before_anything_is_evaluated(run, tmp_path,
 def test_ctrl_c_keeps_what_was_evaluated(run, tmp_path, monkeypatch):
     def interrupted(*_args, **_kwargs):
         stop = KeyboardInterrupt()
-        stop.result = Result(np.zeros(20), 5.0, 3, np.zeros((3, 20)), np.array([9.0, 5.0, 7.0]), False, "stopped", [])
+        values, box = np.array([9.0, 5.0, 7.0]), np.array([(-1.0, 1.0)] * 20)
+        stop.result = Result(
+            np.zeros(20), 5.0, 3, np.zeros((3, 20)), values, False, "stopped", [], bounds=box, direction="minimize"
+        )
         raise stop
 
     monkeypatch.setattr(cylbo, "minimize", interrupted)

@@ -540,6 +540,8 @@ DAMAGES = {
     "header that is no JSON": "UPDATE header SET json = '{' WHERE name = 'space'",
     "space that is none": "UPDATE header SET json = '[]' WHERE name = 'space'",
     "space without bounds": "UPDATE header SET json = '{}' WHERE name = 'space'",
+    "space without an end": "UPDATE header SET json = json_remove(json, '$.low') WHERE name = 'space'",
+    "space of fewer bounds": "UPDATE header SET json = json_remove(json, '$.low[0]', '$.high[0]') WHERE name = 'space'",
     "seed as text": "UPDATE header SET json = '\"x\"' WHERE name = 'seed'",
     "negative seed": "UPDATE header SET json = '-1' WHERE name = 'seed'",
     "x0 of another dimension": "UPDATE header SET json = '[[1.0]]' WHERE name = 'x0'",

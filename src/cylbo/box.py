@@ -49,6 +49,11 @@ class Box:
         """The number of parameters, d."""
         return len(self.low)
 
+    @property
+    def bounds(self) -> Array:  # (d, 2)
+        """A (low, high) per parameter."""
+        return np.stack([self.low, self.high], -1)
+
     def params(self, x: Array) -> None:  # (d,)
         """Nothing has a name here."""
         return

@@ -36,6 +36,11 @@ class Frame:
         return self.space.size
 
     @property
+    def bounds(self) -> Space:
+        """What a box has as an array."""
+        return self.space
+
+    @property
     def n_points(self) -> float:
         """The number of different points."""
         return self.space.n_points

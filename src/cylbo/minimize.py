@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.box import Bounds, Region
+from cylbo.box import Bounds, Box, Region
 from cylbo.config import METHODS, PAPER, Config
 from cylbo.errors import SpaceExhaustedError
+from cylbo.frame import Frame
 from cylbo.geometry import Array
 from cylbo.optimizer import Optimizer, recommended
 from cylbo.progress import ProgressBar
@@ -39,6 +40,8 @@ class Result:
     message: str
     trials: list[Trial] = field(repr=False)  # everything, earlier evaluations first
     params: Mapping[str, Any] | None = None  # the best point by name; None in a box without names
+    bounds: Space | Array = field(repr=False, kw_only=True)  # what was searched: a `cylbo.Space`, or (d, 2)
+    direction: Direction = field(repr=False, kw_only=True)
 
 
 def minimize(
@@ -137,9 +140,9 @@ def minimize(
                         break
     except BaseException as error:
         stopped = f"stopped by {_named(error)}"
-        _attach(error, _result(opt.trials, *opt.recommended(), opt.space.dim, success=False, message=stopped))
+        _attach(error, _result(opt.history, opt.space, *opt.recommended(), success=False, message=stopped))
         raise
-    return _result(opt.trials, *opt.recommended(), opt.space.dim, success=opt.best is not None, message=message)
+    return _result(opt.history, opt.space, *opt.recommended(), success=opt.best is not None, message=message)
 
 
 def load(path: str | os.PathLike[str]) -> Result:
@@ -155,7 +158,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     method = METHODS.get(run.header["method"] if isinstance(run.header["method"], str) else "", PAPER)
     best, fun = recommended(history, run.space, method, run.memory, noisy=run.header["noisy"])
     message = f"loaded {len(_made(run.trials))} evaluations"
-    return _result(run.trials, best, fun, run.space.dim, success=best is not None, message=message)
+    return _result(history, run.space, best, fun, success=best is not None, message=message)
 
 
 def _made(trials: list[Trial]) -> list[Trial]:
@@ -197,21 +200,25 @@ def _attach(error: BaseException, result: Result) -> None:
     error.add_note(f"cylbo: {result.nfev} evaluations were made; they are in the attribute `result` of this exception.")
 
 
-def _result(trials: list[Trial], best: Trial | None, fun: float, dim: int, *, success: bool, message: str) -> Result:
-    made = _made(trials)
+def _result(
+    history: History, space: Box | Frame, best: Trial | None, fun: float, *, success: bool, message: str
+) -> Result:
+    made = _made(history.all)
     if best is None:
-        feasible = "no evaluation succeeded"
-        if any(trial.status == "done" for trial in trials):
-            feasible = "no evaluation kept every constraint; see `trials` for how far each was off"
-        message = f"{message}; {feasible}"
+        why = "no evaluation succeeded"
+        if history.of("done"):
+            why = "no evaluation kept every constraint; see `trials` for how far each was off"
+        message = f"{message}; {why}"
     return Result(
         x=None if best is None else best.x.copy(),
         params=None if best is None else copy.deepcopy(best.params),
         fun=fun,
         nfev=len(made),
-        x_iters=np.array([trial.x for trial in made]).reshape(len(made), dim),
+        x_iters=np.array([trial.x for trial in made]).reshape(len(made), space.dim),
         func_vals=np.array([trial.value for trial in made]),
         success=success,
         message=message,
-        trials=trials,
+        trials=history.all,
+        bounds=space.bounds,
+        direction=history.direction,
     )

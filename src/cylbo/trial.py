@@ -54,6 +54,7 @@ class History:
     def __init__(self, trials: Iterable[Trial] = (), direction: Direction = "minimize") -> None:
         """Values are kept as they were told; `sign` times a value is what is to be small."""
         self._trials = list(trials)
+        self.direction = direction
         self.sign = -1.0 if direction == "maximize" else 1.0
 
     def __len__(self) -> int:
