@@ -28,7 +28,7 @@ def test_all_is_complete():
 
 
 @pytest.mark.parametrize(
-    "name", ["minimize", "load", "Optimizer", "Trial", "Result", "Config", "PAPER", "DEFAULT", "METHODS"]
+    "name", ["minimize", "load", "earlier", "Optimizer", "Trial", "Result", "Config", "PAPER", "DEFAULT", "METHODS"]
 )
 def test_the_names_of_the_interface_are_public(name):
     assert name in cylbo.__all__
@@ -50,7 +50,7 @@ def test_errors_can_be_caught_as_the_builtin_they_resemble():
 
 
 def test_import_pulls_in_nothing_optional():
-    heavy = ("torch", "matplotlib", "gpytorch", "botorch", "sklearn", "cylbo.bench", "cylbo.cli")
+    heavy = ("torch", "matplotlib", "pandas", "gpytorch", "botorch", "sklearn", "cylbo.bench", "cylbo.cli")
     program = f"import sys, cylbo; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

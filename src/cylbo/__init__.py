@@ -25,6 +25,7 @@ from cylbo.health import Health
 from cylbo.minimize import Result, load, minimize
 from cylbo.optimizer import Optimizer
 from cylbo.space import Boolean, Categorical, Integer, Real, Space
+from cylbo.tables import earlier
 from cylbo.trial import Trial
 from cylbo.version import __version__
 
@@ -51,6 +52,7 @@ __all__ = [
     "TrialClosedError",
     "UnknownTrialError",
     "__version__",
+    "earlier",
     "load",
     "minimize",
 ]

@@ -19,6 +19,7 @@ from cylbo.optimizer import Optimizer, recommended
 from cylbo.progress import ProgressBar
 from cylbo.space import Space
 from cylbo.storage import read
+from cylbo.tables import dataframe, write_csv, write_json
 from cylbo.trial import Direction, History, NotFiniteError, Trial
 
 __all__ = ["Result", "load", "minimize"]
@@ -42,6 +43,18 @@ class Result:
     params: Mapping[str, Any] | None = None  # the best point by name; None in a box without names
     bounds: Space | Array = field(repr=False, kw_only=True)  # what was searched: a `cylbo.Space`, or (d, 2)
     direction: Direction = field(repr=False, kw_only=True)
+
+    def to_dataframe(self) -> Any:  # noqa: ANN401 - of pandas, which may be missing
+        """A `pandas.DataFrame` with a row per trial; the columns are explained in `tables.py`."""
+        return dataframe(self.trials, self.bounds)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the same table as CSV; `cylbo.earlier` reads it. A file that is there is replaced as a whole."""
+        write_csv(path, self.trials, self.bounds)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the same table as JSON, with the space and the direction; `cylbo.earlier` reads it."""
+        write_json(path, self.trials, self.bounds, self.direction)
 
 
 def minimize(

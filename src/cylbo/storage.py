@@ -31,7 +31,7 @@ from cylbo.learn import Fits, State
 from cylbo.slice_sampler import Chain
 from cylbo.trial import Trial
 
-__all__ = ["Header", "Memory", "Store", "Stored", "read"]
+__all__ = ["Header", "Memory", "Store", "Stored", "checked_place", "read"]
 
 APPLICATION_ID = 0x63796C72  # "cylr", in the file's own header; the lab's files (`bench/store.py`) have another
 FORMAT = 2
@@ -374,12 +374,19 @@ def _where_they_differ(*texts: str) -> list[str]:
     ]
 
 
-def _locked(path: Path) -> sqlite3.Connection:
-    """A connection that holds the run's lock as long as it is open."""
+def checked_place(path: Path) -> None:
+    """Raise StorageError where no file can be, or where something else than a file is."""
     if path.is_dir():
         raise StorageError(f"{path} is a folder; choose the name of a file.")
+    if path.exists() and not path.is_file():  # a device, say, that must not be replaced
+        raise StorageError(f"{path} is no ordinary file; choose another name.")
     if not path.parent.is_dir():
         raise StorageError(f"there is no folder {path.parent} to keep {path.name} in; make it first.")
+
+
+def _locked(path: Path) -> sqlite3.Connection:
+    """A connection that holds the run's lock as long as it is open."""
+    checked_place(path)
     beside = _beside(path, "-lock")
     lock = None
     try:
