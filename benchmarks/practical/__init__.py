@@ -1,0 +1,1 @@
+"""Noise, crashes, mixed spaces and batches, measured beside peers. See `__main__.py`."""
