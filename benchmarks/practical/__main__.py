@@ -54,7 +54,7 @@ def main() -> None:
         command.add_argument("--budget", type=int, default=experiment.budget)
         command.add_argument("--seeds", type=int, default=experiment.seeds)
         command.add_argument("--jobs", type=int, default=2)
-        command.add_argument("--time-limit", type=float, default=1800.0, help="seconds per run")
+        command.add_argument("--time-limit", type=float, default=1800.0, help="CPU seconds per run")
         command.add_argument("--out", type=Path, default=Path("practical.jsonl"))
     command = commands.add_parser("report", description="Write the pages.")
     command.add_argument("--out", type=Path, default=Path("practical.jsonl"), help="the file of the runs")
