@@ -362,7 +362,7 @@ def _checked_budget(seconds: float | None, memory: float | None, config: Config)
             raise ValueError(
                 f"{name} needs a method that fits its hyperparameters, such as 'default'; {config.name!r} samples them."
             )
-    return Budget(seconds, memory)
+    return Budget(*(None if value is None else float(value) for value in (seconds, memory)))
 
 
 def _checked_seed(seed: int | None) -> int:

@@ -80,31 +80,31 @@ class Plan:
 
 def plan(budget: Budget, n: int, d: int, config: "Config", began: float) -> Plan:
     """What there is room for with n data in d dimensions, when the clock began at `began`."""
-    points, fit_points, candidates = n, config.fit_points, 1.0
+    points, fit_points, candidates = float(n), float(config.fit_points), 1.0
     until: tuple[float, ...] = (math.inf,) * 3
     if budget.seconds is not None:
         measured = cost(d)
-        points = _within(FACTORS * budget.seconds, measured.factor)
+        points = min(max(_within(FACTORS * budget.seconds, measured.factor), FEWEST_POINTS), n)
         # Every form gets its share of the fit
         fit_points = _within(FIT_ENDS * budget.seconds / (FEWEST_STEPS * len(config.forms)), measured.evidence)
-        each = measured.candidate * (min(points, n) / SAMPLE) ** 2
-        total = config.n_sobol + config.n_spray * len(config.spray_scales) + min(points, n)
+        each = measured.candidate * (points / SAMPLE) ** 2
+        total = config.n_sobol + config.n_spray * len(config.spray_scales) + points
         candidates = CANDIDATES * budget.seconds / (each * total)
         until = tuple(began + share * budget.seconds for share in (FIT_ENDS, LIMITS_END, CLIMB_ENDS))
     if budget.memory is not None:
         room = budget.memory / 8.0
-        fit_points = min(fit_points, int(math.sqrt(0.5 * room / FIT_MATRICES)))
+        fit_points = min(fit_points, math.sqrt(0.5 * room / FIT_MATRICES))
         # MATRICES p^2 + FEATURES d p = half of the room
         b, c = FEATURES * d / MATRICES, 0.5 * room / MATRICES
-        points = min(points, int(0.5 * (math.sqrt(b * b + 4.0 * c) - b)))
-    points = min(max(points, FEWEST_POINTS), n)
-    fit_points = min(max(fit_points, FEWEST_POINTS), points, config.fit_points)
+        points = min(points, 0.5 * (math.sqrt(b * b + 4.0 * c) - b))
+    points = int(min(max(points, FEWEST_POINTS), n))
+    fit_points = int(min(max(fit_points, FEWEST_POINTS), points, config.fit_points))
     return Plan(points, fit_points, min(max(candidates, FEWEST_CANDIDATES), 1.0), *until)
 
 
-def _within(seconds: float, each: float) -> int:
+def _within(seconds: float, each: float) -> float:
     """How many data a step may have that takes `each` seconds with SAMPLE of them."""
-    return int(SAMPLE * (seconds / each) ** (1.0 / POWER))
+    return float(SAMPLE * (seconds / each) ** (1.0 / POWER))
 
 
 @dataclass(frozen=True)
