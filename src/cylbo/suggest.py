@@ -99,17 +99,17 @@ class _NoCandidateError(Exception):
 class _Timed:
     """A slope that remembers the best point it was asked for, and stops the climb when time is up."""
 
-    def __init__(self, slope: Slope, until: float) -> None:
+    def __init__(self, slope: Slope, dim: int, until: float) -> None:
         self._slope, self._until = slope, until
-        self.best_x, self.best_value = np.empty(0), -np.inf
+        self.best_x, self.best_value = np.empty((0, dim)), -np.inf  # no point, or one
 
     def __call__(self, x: Array) -> tuple[Array, Array]:
         value, gradient = self._slope(x)
         if math.isinf(self._until):
             return value, gradient
         i = int(np.argmax(np.where(np.isnan(value), -np.inf, value)))
-        if value[i] > self.best_value or not len(self.best_x):
-            self.best_x, self.best_value = x[i].copy(), float(value[i])
+        if value[i] > self.best_value:
+            self.best_x, self.best_value = x[[i]].copy(), float(value[i])
         if time.perf_counter() > self._until:
             raise OutOfTimeError
         return value, gradient
@@ -166,15 +166,16 @@ class _Model:
         )
         if not len(starts):
             raise _NoCandidateError
-        slope = _Timed(self._slope, until)
-        begun = starts
+        slope = _Timed(self._slope, domain.dim, until)
+        begun, in_time = starts, True
         try:
             ends, values = config.climb(
                 slope, starts, domain, learning_rate=config.learning_rate, max_steps=config.max_steps
             )
         except OutOfTimeError:
-            begun, ends, values = slope.best_x[None], slope.best_x[None], np.array([slope.best_value])
-        if domain.lattice is not None:  # what was climbed to is rounded, maybe to a known point; the starts are new
+            begun, ends, in_time = slope.best_x, slope.best_x, False
+        if domain.lattice is not None or not in_time:
+            # What was climbed to, and is rounded on a lattice, may be a known point; of the starts some are new
             ends, begun = np.concatenate([domain.project(ends), starts]), np.concatenate([begun, starts])
             values = self._values(gp)(ends)
         usable = ~np.isnan(values) & np.isfinite(ends).all(-1) & self.known.is_new(ends)
@@ -183,11 +184,10 @@ class _Model:
         begun, ends, values = begun[usable], ends[usable], values[usable]
         chosen = values.argmax()
         x = np.asarray(domain.project(ends[chosen][None])[0])
-        info = {
-            "acquisition": float(values[chosen]),
-            "displacement": float(np.linalg.norm(ends[chosen] - begun[chosen])),
-            "spread": float(values.max() - values.min()),
-        }
+        info = {"acquisition": float(values[chosen])}
+        if in_time:  # otherwise they say where the climb was stopped, not where it led
+            info["displacement"] = float(np.linalg.norm(ends[chosen] - begun[chosen]))
+            info["spread"] = float(values.max() - values.min())
         if self.limits:
             info["chance"] = float(np.exp(log_chance(self.limits, x[None])[0][0]))
         return x, info
