@@ -93,13 +93,8 @@ class Known:
 
     def is_new(self, x: Array, *, repeat: bool = False) -> NDArray[np.bool_]:  # (m, d) -> (m,)
         """Whether each point differs from all that are open or failed and, unless it may repeat them, evaluated."""
-        parts = [
-            self.pending,
-            self.failed,
-            *([] if repeat else [self.x]),
-            *([self.left_out] if len(self.left_out) else []),
-        ]
-        seen = np.concatenate(parts)
+        evaluated = [self.x, *([self.left_out] if len(self.left_out) else [])]
+        seen = np.concatenate([self.pending, self.failed, *([] if repeat else evaluated)])
         return np.array([(np.abs(point - seen) > SAME_POINT).any(-1).all() for point in x], dtype=bool)
 
 

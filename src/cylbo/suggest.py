@@ -70,7 +70,7 @@ def suggest(
     began = time.perf_counter()
     if len(known.y) < 2:  # nothing to fit: the authors' design after the centre is one uniform point of the box
         return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
-    room = plan(budget, len(known.y), domain.dim, config, began)
+    room, evaluated = plan(budget, len(known.y), domain.dim, config, began), known.x
     if budget != UNLIMITED:
         known, config = known.thinned(room.points), room.applied(config)
     learned = config.learn(known, domain, state, config, rng, room.fit_until)
@@ -78,7 +78,8 @@ def suggest(
     if config.repeats and learned.unsure and not known.settled:
         best = int(known.order[0])
         if known.is_new(known.x[[best]], repeat=True)[0]:
-            return Suggestion(known.x[best], learned.state, limits, "repeated", {}, again=best)
+            x = known.x[best]
+            return Suggestion(x, learned.state, limits, "repeated", {}, again=_which(x, evaluated))
     try:
         model = _Model(known, learned, kept, domain, config)
         x, info = model.maximize(rng, room.climb_until)
@@ -88,8 +89,14 @@ def suggest(
     if budget != UNLIMITED:
         info |= {"points": room.points, "fit_points": room.fit_points, "candidates": room.candidates}
     if again is not None:
-        return Suggestion(known.x[again], learned.state, limits, "repeated", info, again=again)
+        x = known.x[again]
+        return Suggestion(x, learned.state, limits, "repeated", info, again=_which(x, evaluated))
     return Suggestion(x, learned.state, limits, "last hyperparameters" if learned.failed else "model", info)
+
+
+def _which(x: Array, evaluated: Array) -> int:  # (d,), (n, d)
+    """The first of the points that is this one: only some of them may have been looked at."""
+    return int((evaluated == x).all(-1).argmax())
 
 
 class _NoCandidateError(Exception):
