@@ -246,6 +246,7 @@ def _space(header: Header) -> Box | Frame:
     space = Frame.from_json(stored) if "parameters" in stored else Box.from_json(stored)
     if (
         "method" not in header
+        or not isinstance(header["noisy"], bool | None)
         or header["direction"] not in ("minimize", "maximize")
         or any(len(x) != space.dim for x in (stored["center"], *points))
         or (values is not None and len(values) != len(points))
