@@ -39,7 +39,7 @@ class Health:
     open: int
     origin: str  # how the last point came about, see `Trial.origin`
     origins: Mapping[str, int]  # how often each of them happened
-    on_bounds: float  # share of the coordinates of the last suggestions that lie on a bound
+    on_bounds: float  # share of the numbers in the last suggestions that lie on a bound
     radius: float  # mean distance of the last suggestions from the centre, as a share of the farthest corner's
     displacement: float  # mean distance that the last climbs of the acquisition covered, in half-widths of the box
     flat: bool  # the acquisition was the same wherever it was looked at
@@ -56,7 +56,7 @@ class Health:
         lines = [
             f"evaluations      {self.evaluations} with a value, {self.failed} failed, {self.open} open",
             f"last suggestion  {self.origin or 'none yet'}",
-            f"on the bounds    {_percent(self.on_bounds)} of the coordinates",
+            f"on the bounds    {_percent(self.on_bounds)} of the numbers",
             f"radius           {_percent(self.radius)} of the way to the farthest corner",
             f"climb            {_number(self.displacement)} half-widths of the box" + ", flat" * self.flat,
         ]
@@ -76,9 +76,11 @@ def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | F
     domain = space.domain
     lately = [trial for trial in trials if trial.info][-LATELY:]
     points = space.to_ball(np.array([trial.x for trial in lately]).reshape(len(lately), space.dim))
-    width = domain.high - domain.low
-    near = ON_BOUND * width
-    on_bounds = (points <= domain.low + near) | (points >= domain.high - near)
+    near = ON_BOUND * (domain.high - domain.low)
+    low, high = domain.project(np.stack([domain.low, domain.high]))  # where the outermost integers are
+    on_bounds = (points <= low + near) | (points >= high - near)
+    if isinstance(space, Frame):
+        on_bounds = on_bounds[:, space.space.ordered]
     spread = [trial.info["spread"] for trial in lately if "spread" in trial.info]
     moved = [trial.info["displacement"] for trial in lately if "displacement" in trial.info]
     chances = [trial.info["chance"] for trial in lately if "chance" in trial.info]
@@ -139,7 +141,7 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
             "for values that are out of all proportion, or points that lie too close together."
         )
     if report.on_bounds > OFTEN:
-        found.append("most coordinates are proposed on their bounds: widen the bounds if you can.")
+        found.append("most numbers are proposed on their bounds: widen the bounds if you can.")
     if report.flat:
         found.append("the acquisition is flat: the model expects nothing anywhere; more evaluations may not help.")
     failed = sum(trial.status == "failed" for trial in lately)

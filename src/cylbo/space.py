@@ -430,6 +430,12 @@ class Space:
         return np.concatenate([parameter.middle for parameter in self.parameters.values()])
 
     @property
+    def ordered(self) -> NDArray[np.bool_]:  # (d,)
+        """Coordinates of numbers, which have bounds; categories have none."""
+        each = self.parameters.values()
+        return np.repeat([not isinstance(p, Categorical) for p in each], [p.width for p in each])
+
+    @property
     def is_real(self) -> bool:
         """Whether there are nothing but real numbers."""
         return bool(self._real_scalars.all())
