@@ -184,7 +184,7 @@ class Optimizer:
         if self._store is not None:
             self._store.asked(trial, memory)
         # Nothing has changed up to here, whatever went wrong
-        self._memory = memory
+        self._memory, self._recommended = memory, None
         del self._queue[:1]
         return self.history.keep(trial)
 
