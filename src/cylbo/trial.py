@@ -143,7 +143,8 @@ def _checked_number(value: object, name: str, hint: str) -> float:
     expected = f"expected {name} to be" if name else "expected"
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if not isinstance(value, numbers.Real):
+    # As a constraint, True would be broken and False kept
+    if not isinstance(value, numbers.Real) or (name and isinstance(value, bool)):
         shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
         raise TypeError(f"{expected} one real number, got {type(value).__name__}{shape} {hint}")
     try:
