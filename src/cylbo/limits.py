@@ -33,6 +33,7 @@ __all__ = ["Limit", "learn_limits", "log_chance"]
 
 CAUTION = 20.0  # if all of the last evaluations failed
 FORMS = (Form(), Form(stretched=True))
+LARGEST = 1e300  # of which two can still be added
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +99,14 @@ def learn_limits(
         learn("failure", x, failed, 0.5, noisy=True, caution=caution)
     for j, c in enumerate(known.constraints.T):
         told = np.isfinite(c)
-        scale = float(np.median(np.abs(c[told])))
-        tamed = np.sign(c) * np.log1p(np.abs(c) / scale) if scale > 0.0 else np.sign(c)
-        if np.ptp(tamed[told]) > 0.0:
-            learn(f"constraint {j}", known.x[told], tamed[told], 0.0, noisy=False)
+        tamed = _tamed(c[told])
+        if len(tamed) and np.ptp(tamed) > 0.0:
+            learn(f"constraint {j}", known.x[told], tamed, 0.0, noisy=False)
     return found, after
+
+
+def _tamed(c: Array) -> Array:  # (n,) -> (n,)
+    """sign(c) log(1 + |c| / scale) with the middle magnitude as the scale; the sign alone if that is 0."""
+    size = np.minimum(np.abs(c), LARGEST)
+    scale = float(np.median(size)) if len(c) else 0.0
+    return np.sign(c) * (np.log1p(np.minimum(size / scale, LARGEST)) if scale > 0.0 else 1.0)
