@@ -8,6 +8,7 @@ invented as a value of the objective. Constraints are seen through sign(c) log(1
 the tails (Eriksson and Poloczek 2021).
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,9 @@ def learn_limits(
     found: list[Limit] = []
     after: dict[str, Fits] = {}
 
-    def learn(name: str, x: Array, c: Array, border: float, *, noisy: bool, caution: float = 1.0) -> None:
+    def learn(
+        name: str, x: Array, c: Array, border: float, *, config: "Config" = config, noisy: bool, caution: float = 1.0
+    ) -> None:
         count = len(x) + len(known.left_out)
         fits, process = fits_and_process(
             x, c, domain, last.get(name), config, forms=FORMS, judged=1.0, count=count, until=until
@@ -96,7 +99,11 @@ def learn_limits(
         # more often it was wrong of late
         caution = 1.0 + CAUTION * known.failed_lately
         failed = np.repeat([0.0, 1.0], [len(known.x), len(known.failed)])
-        learn("failure", x, failed, 0.5, noisy=True, caution=caution)
+        # Two values have no tail. A fit would compress them all the same, and what is halfway would be no more
+        weakest = (config.beliefs.log_compression_range[0],) * 2
+        beliefs = dataclasses.replace(config.beliefs, log_compression_range=weakest)
+        plain = dataclasses.replace(config, beliefs=beliefs)
+        learn("failure", x, failed, 0.5, config=plain, noisy=True, caution=caution)
     for j, c in enumerate(known.constraints.T):
         told = np.isfinite(c)
         tamed = _tamed(c[told])
