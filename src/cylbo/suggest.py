@@ -3,6 +3,7 @@
 Read `suggest` from top to bottom; every room it passes through is named after what it holds.
 """
 
+import dataclasses
 import math
 import time
 from collections.abc import Mapping
@@ -196,7 +197,8 @@ class _Model:
             info["displacement"] = float(np.linalg.norm(ends[chosen] - begun[chosen]))
             info["spread"] = float(values.max() - values.min())
         if self.limits:
-            info["chance"] = float(np.exp(log_chance(self.limits, x[None])[0][0]))
+            incautious = [dataclasses.replace(limit, caution=1.0) for limit in self.limits]
+            info["chance"] = float(np.exp(log_chance(incautious, x[None])[0][0]))
         return x, info
 
     def _values(self, gp: GP) -> Objective:
