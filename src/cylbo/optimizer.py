@@ -217,7 +217,7 @@ class Optimizer:
         return self._close(closed)
 
     def fail(self, trial: Trial | int, reason: str = "") -> Trial:
-        """Record that an open trial gave nothing: its surroundings are expected to be no better than the median."""
+        """Record that an open trial gave nothing: where others may fail too is learned, and avoided."""
         return self._close(self.history.closed(trial, status="failed", reason=str(reason)))
 
     def health(self) -> Health:
