@@ -331,6 +331,55 @@ def test_correlations_and_their_pullback_are_those_of_the_double_loop(share):
     np.testing.assert_allclose(toward.pullback(k_bar, variance_bar), by_x, rtol=1e-6, atol=1e-8)
 
 
+def dense(model, x, y, queries, noise=0.0):
+    """Posterior means (m,) and covariances (m, m) with noise of these variances besides the model's. By definition."""
+    data, at = [(None, p) for p in x], [(None, p) for p in queries]
+    K = model.gram(data) + np.diag(np.broadcast_to(noise, len(x)))
+    k = model.cross(at, data)
+    mean = model.mean + k @ np.linalg.solve(K, y - model.mean)
+    return mean, model.cross(at, at) - k @ np.linalg.solve(K, k.T)
+
+
+@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("share", SHARES)
+def test_posterior_with_noise_of_its_own_at_every_point_is_the_textbook_formula(share, d):
+    # catches: standard deviations for variances, variances in units of y and not of the amplitude
+    rng, model, x, y, queries = problem(200 + d, 9, 5, d, share)
+    noise = rng.gamma(1.0, size=9) * np.array([0.0, 1.0, 1.0] * 3)  # some have none
+    x[4], y[4] = x[1], y[1] + 3.0
+    gp = process(model, x, y, noise=noise / model.amplitude)
+    mean, covariance = dense(model, x, y, queries, noise)
+    found = gp.posterior(queries)
+    np.testing.assert_allclose(found.mean[0], mean, rtol=1e-8, atol=1e-8)
+    stabilizer = model.stabilizer * model.amplitude  # which the process counts as variance
+    np.testing.assert_allclose(found.variance[0], covariance.diagonal() + stabilizer, rtol=1e-7, atol=1e-9)
+    check_pullback(gp, queries, rng)
+    assert not np.allclose(found.mean, process(model, x, y).posterior(queries).mean, rtol=1e-3)
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_value_with_endless_noise_is_as_good_as_none(share):
+    _, model, x, y, queries = problem(210, 9, 5, 3, share)
+    y[4] = 1e3
+    found = process(model, x, y, noise=np.where(np.arange(9) == 4, 1e12, 0.0)).posterior(queries)
+    without = process(model, np.delete(x, 4, 0), np.delete(y, 4)).posterior(queries)
+    np.testing.assert_allclose(found.mean, without.mean, rtol=1e-6)
+    np.testing.assert_allclose(found.variance, without.variance, rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("told", [False, True])
+def test_joint_covariances_are_the_textbook_formula(told, share, d):
+    rng, model, x, y, queries = problem(220 + d, 9, 6, d, share)
+    queries[2], queries[3], queries[5] = 0.0, x[1], queries[4]  # among them one of the data, and one twice
+    noise = rng.gamma(1.0, size=9) if told else np.zeros(9)
+    model = dataclasses.replace(model, middle=tuple(rng.uniform(-0.5, 0.5, d).tolist()))
+    found = process(model, x, y, noise=noise / model.amplitude).joint(queries)
+    _, covariance = dense(model, x, y, queries, noise)
+    np.testing.assert_allclose(model.amplitude * found, covariance, rtol=1e-7, atol=1e-9)
+
+
 def test_where_the_variance_is_kept_positive_it_has_no_slope():
     _, model, x, y, _ = problem(110, 2, 1, 2, 0.0)
     found = process(dataclasses.replace(model, noise=0.0, stabilizer=0.0), x, y).posterior(x)

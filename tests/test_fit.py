@@ -703,3 +703,199 @@ def test_data_are_not_modified(form):
     assert np.array_equal(first[1], second[1])
     for now, before in zip((x, y, theta), copies, strict=True):
         assert np.array_equal(now, before)
+
+
+# ---- noise that was told
+
+
+def told_problem(seed, n, d, form=PLAIN):
+    """As `problem`, with standard deviations of the noise, some of them 0, and a theta with log A before stretches."""
+    x, y, theta = problem(seed, n, d, form)
+    rng = np.random.default_rng(seed + 1)
+    noise = naive_unit(y) * np.exp(rng.normal(-1.0, 1.0, n)) * (rng.random(n) < 0.7)
+    return x, y, noise, np.insert(theta, len(normal_names(form)), rng.uniform(-3.0, 3.0))
+
+
+def split_told(theta, form):
+    """theta without log A, and log A."""
+    k = len(normal_names(form))
+    return np.delete(theta, k), theta[k]
+
+
+def naive_told(x, y, noise, theta, form, all_y=None):
+    """Compressed values, the log of their Jacobian, and the covariance of the function and of what was observed, all
+    from their definitions: noise is as much smaller than in y as the compression is flat.
+    """
+    rest, log_amplitude = split_told(theta, form)
+    strength = math.exp(theta[2])
+    all_y = y if all_y is None else all_y
+    low, unit = min(all_y), naive_unit(all_y)
+
+    def t(v):
+        return mpmath.log(1 + strength * (v - low) / unit) / strength
+
+    slope = np.array([float(mpmath.diff(t, v)) for v in y])
+    model = naive_model(rest, x.shape[1], form)
+    observed = math.exp(log_amplitude) * naive_correlation(model, x)
+    latent = observed - math.exp(log_amplitude) * model.noise * np.eye(len(y))
+    values = np.array([float(t(v)) for v in y])
+    return values, np.log(slope).sum(), latent, observed + np.diag((noise * slope) ** 2)
+
+
+def likeliest_mean(t, covariance):
+    ones = np.linalg.solve(covariance, np.ones(len(t)))
+    return ones @ t / ones.sum()
+
+
+def naive_told_log_posterior(x, y, noise, theta, form=PLAIN, all_y=None):
+    t, log_jacobian, _, covariance = naive_told(x, y, noise, theta, form, all_y)
+    rest, log_amplitude = split_told(theta, form)
+    log_prior = naive_log_prior(rest, x.shape[1], form, BELIEFS)
+    log_prior += scipy.stats.norm.logpdf(log_amplitude, *BELIEFS.log_amplitude)
+    mean = np.full(len(t), likeliest_mean(t, covariance))
+    return scipy.stats.multivariate_normal.logpdf(t, mean, covariance) + log_jacobian + log_prior
+
+
+@every_form
+def test_with_told_noise_there_is_one_more_hyperparameter(form):
+    x, y, noise, theta = told_problem(0, 5, 7, form)
+    evidence = Evidence(x, y, BELIEFS, form, noise=noise)
+    assert len(evidence.prior_mean) == len(evidence.lower) == len(evidence.upper) == form.size(7) + 1 == len(theta)
+    assert (evidence.lower < evidence.prior_mean).all()
+    assert (evidence.prior_mean < evidence.upper).all()
+    rest, _ = split_told(theta, form)
+    np.testing.assert_allclose(evidence.kernel(theta).stretch, naive_model(rest, 7, form).stretch, rtol=1e-13)
+
+
+@every_form
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_evidence_with_told_noise_is_the_log_density_of_the_values_up_to_a_constant(seed, d, form):
+    # catches: a noise that is not compressed with its value, one relative to the amplitude, a forgotten prior of log A
+    x, y, noise, _ = told_problem(seed, 12, d)
+    thetas = [told_problem(100 * seed + i, 12, d, form)[3] for i in range(4)]
+    evidence = Evidence(x, y, BELIEFS, form, noise=noise)
+    found = np.array([-evidence(theta)[0] for theta in thetas])
+    expected = np.array([naive_told_log_posterior(x, y, noise, theta, form) for theta in thetas])
+    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-7, atol=1e-7)
+
+
+@every_form
+def test_told_noise_is_measured_in_the_unit_of_all_data_too(form):
+    x, y, noise, _ = told_problem(8, 30, 3)
+    among = np.array([2, 4, 5, 9, 17, 20, 21, 28])
+    assert y[among].min() > y.min()
+    evidence = Evidence(x, y, BELIEFS, form, among=among, noise=noise)
+    thetas = [told_problem(i, 30, 3, form)[3] for i in range(3)]
+    found = np.array([-evidence(theta)[0] for theta in thetas])
+    expected = [naive_told_log_posterior(x[among], y[among], noise[among], theta, form, all_y=y) for theta in thetas]
+    np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-7, atol=1e-7)
+
+
+@every_form
+@pytest.mark.parametrize("d", [1, 5])
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 14))
+@settings(max_examples=15)
+def test_gradient_with_told_noise_matches_central_differences(form, d, seed, n):
+    x, y, noise, theta = told_problem(seed, n, d, form)
+    evidence = Evidence(x, y, BELIEFS, form, noise=noise)
+    _, gradient = evidence(theta)
+    # an amplitude that is far too small makes costs of thousands, whose differences round as much more
+    atol = 1e-5 + 1e-6 * np.abs(gradient).max()
+    np.testing.assert_allclose(gradient, central_differences(evidence, theta), rtol=1e-5, atol=atol)
+
+
+@every_form
+def test_told_noise_of_zero_is_no_noise_with_the_amplitude_in_the_open(form):
+    x, y, theta = problem(12, 12, 3, form)
+    k = len(normal_names(form))
+    profiled = Evidence(x, y, BELIEFS, form)
+    told = Evidence(x, y, BELIEFS, form, noise=np.zeros(12))
+    prior_mean, prior_sd = BELIEFS.log_amplitude
+
+    def cost(log_amplitude):
+        value, _ = told(np.insert(theta, k, log_amplitude))
+        return value - 0.5 * ((log_amplitude - prior_mean) / prior_sd) ** 2
+
+    best = scipy.optimize.minimize_scalar(cost, bracket=(-2.0, 2.0), tol=1e-10)
+    found, expected = at(told, np.insert(theta, k, best.x)), at(profiled, theta)
+    assert best.fun == pytest.approx(profiled(theta)[0], rel=1e-9)
+    assert found.h.amplitude[0] == pytest.approx(expected.h.amplitude[0], rel=1e-6)
+    assert found.h.amplitude[0] == math.exp(best.x)
+    assert found.h.mean[0] == pytest.approx(expected.h.mean[0], rel=1e-9)
+    np.testing.assert_allclose(found.predicted, expected.predicted, rtol=1e-9, atol=1e-9)
+    assert found.score == pytest.approx(expected.score, rel=1e-6)
+    assert found.told.tolist() == [0.0] * 12
+    assert expected.told is None
+
+
+@every_form
+def test_evidence_with_told_noise_does_not_depend_on_unit_and_origin_of_the_values(form):
+    x, y, noise, theta = told_problem(3, 12, 3, form)
+    value, gradient = Evidence(x, y, BELIEFS, form, noise=noise)(theta)
+    for scale, offset in ((1e-3, 0.0), (4.0, 1e3), (1e150, 0.0)):
+        other = Evidence(x, scale * y + offset, BELIEFS, form, noise=scale * noise)(theta)
+        assert other[0] == pytest.approx(value, rel=1e-7)
+        np.testing.assert_allclose(other[1], gradient, rtol=1e-6, atol=1e-6)
+
+
+@every_form
+def test_with_told_noise_predictions_are_the_textbook_formulas(form):
+    x, y, noise, theta = told_problem(13, 25, 3, form)
+    t, _, latent, covariance = naive_told(x, y, noise, theta, form)
+    mean = likeliest_mean(t, covariance)
+    evidence = Evidence(x, y, BELIEFS, form, noise=noise)
+    found, profile = at(evidence, theta), evidence.profile(theta)
+    assert found.h.mean[0] == pytest.approx(mean, rel=1e-8)
+    np.testing.assert_allclose(found.predicted, mean + latent @ np.linalg.solve(covariance, t - mean), atol=1e-8)
+    extra = covariance.diagonal() - latent.diagonal() - found.h.amplitude * found.h.noise_ratio
+    np.testing.assert_allclose(found.told * found.h.amplitude, extra, rtol=1e-8, atol=1e-9 * covariance[0, 0])
+    error, sd, log_density = [], [], []
+    for i in range(25):  # each predicted from all others, with the mean of all
+        rest = np.arange(25) != i
+        weights = np.linalg.solve(covariance[rest][:, rest], covariance[rest, i])
+        error.append(t[i] - mean - weights @ (t[rest] - mean))
+        sd.append(math.sqrt(covariance[i, i] - weights @ covariance[rest, i]))
+        log_density.append(scipy.stats.norm.logpdf(error[-1], 0.0, sd[-1]))
+    np.testing.assert_allclose(profile.left_out[0], error, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(profile.left_out[1], sd, rtol=1e-6)
+    better = np.argsort(y)[:12]
+    log_slope = -np.log1p(math.exp(theta[2]) * (y - y.min()) / naive_unit(y))
+    expected = (np.array(log_density) + log_slope)[better].mean() + 0.5 * math.log(2.0 * math.pi)
+    assert found.score == pytest.approx(expected, rel=1e-6)
+
+
+@every_form
+def test_the_process_with_the_told_noise_handed_on_predicts_what_the_fit_says(form):
+    x, y, noise, theta = told_problem(14, 20, 2, form)
+    found = at(Evidence(x, y, BELIEFS, form, noise=noise), theta)
+    gp = BlendedGP(Data.of(x, found.t, found.kernel), found.kernel, found.h, stabilizer=0.0, noise=found.told)
+    np.testing.assert_allclose(gp.posterior(x).mean[0], found.predicted, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_that_was_told_is_not_inferred_once_more(seed):
+    x, y = drawn(seed, n=100, noise=0.1)
+    weak = Beliefs(log_compression_range=(-5.0, -4.9))
+    told = Evidence(x, y, weak, PLAIN, noise=np.full(100, math.sqrt(0.1)))
+    found = fit(told, starts(told), 60)
+    untold = fitted_to(x, y, weak)
+    assert untold.h.noise_ratio[0] > 0.03
+    assert found.h.noise_ratio[0] < 0.3 * untold.h.noise_ratio[0]
+    assert 0.5 / 3.0 < found.h.lengthscale[0] < 3.0 * 0.5
+
+
+@every_form
+def test_equal_values_with_told_noise_give_finite_hyperparameters(form):
+    x, _, noise, _ = told_problem(1, 6, 2)
+    evidence = Evidence(x, np.full(6, 2.0), BELIEFS, form, noise=noise)
+    assert_usable(fit(evidence, starts(evidence), 10))
+
+
+@every_form
+def test_told_noise_on_one_of_two_equal_points_is_nugget_enough(form):
+    evidence, theta = without_factor(form)
+    theta = np.insert(theta, len(normal_names(form)), 0.0)
+    y = evidence.gaps  # as good as the values
+    costs = [Evidence(evidence.x, y, NO_NUGGET, form, noise=noise)(theta)[0] for noise in (np.zeros(6), np.eye(6)[1])]
+    assert costs[0] == WORST > 1e9 * costs[1]

@@ -16,7 +16,7 @@ from cylbo.fit import Evidence, Fitted, Form, at
 from cylbo.geometry import Domain
 from cylbo.hyper import Hyperparameters, Layout
 from cylbo.known import Known
-from cylbo.learn import Fits, fitted, sampled
+from cylbo.learn import Fits, expected, fitted, sampled
 from cylbo.slice_sampler import Chain, sample
 
 SHORT = {"first_sweeps": 3, "sweeps": 4}
@@ -377,6 +377,107 @@ def test_equal_values_can_be_fitted_round_after_round():
         state = found.state
         assert np.isfinite(values_of(found)).all()
         assert not found.y.any()
+
+
+# --- noise and constraints -------------------------------------------------------------------------------------------
+
+NAN = math.nan
+
+
+def noisy_data(n, seed=0, *, sd=0.5, d=2):
+    """A bowl, its values with noise of that standard deviation."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, (n, d))
+    return x, ((x - 0.2) ** 2).sum(-1) + sd * rng.standard_normal(n)
+
+
+ONLY_PLAIN = dataclasses.replace(DEFAULT, forms=(PLAIN,))
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("more", [0, 3])
+def test_what_is_expected_at_the_data_is_the_posterior_mean_in_units_of_the_values(told, more):
+    # also with data that came after the fit
+    x, y = noisy_data(25 + more)
+    noise = np.random.default_rng(1).uniform(0.0, 1.0, 25 + more) if told else np.full(25 + more, NAN)
+    state = fitted(known(x[:25], y[:25], noise=noise[:25]), box(2), None, ONLY_PLAIN, np.random.default_rng(0)).state
+    found = expected(known(x, y, noise=noise), box(2), state, ONLY_PLAIN)
+    truth = brute_force.expected_values(state.thetas[PLAIN], x, y, noise if told else None)
+    np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-6)
+    assert np.abs(found - y).max() > 0.2
+
+
+def test_what_is_expected_of_values_without_noise_is_what_they_are():
+    x, y = noisy_data(25, sd=0.0)
+    state = fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).state
+    np.testing.assert_allclose(expected(known(x, y), box(2), state, DEFAULT), y, atol=1e-3)
+
+
+def test_nothing_is_expected_without_a_fit_to_the_kind_of_data_at_hand():
+    x, y = noisy_data(8)
+    without, told = known(x, y), known(x, y, noise=np.ones(8))
+    states = [fitted(each, box(2), None, ONLY_PLAIN, np.random.default_rng(0)).state for each in (without, told)]
+    assert expected(without, box(2), states[0], ONLY_PLAIN) is not None
+    assert expected(told, box(2), states[1], ONLY_PLAIN) is not None
+    for data, state in ((told, states[0]), (without, states[1]), (without, None), (without, Chain(x[0], x[0]))):
+        assert expected(data, box(2), state, ONLY_PLAIN) is None
+    assert expected(known(x[:0], y[:0]), box(2), states[0], ONLY_PLAIN) is None
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_told_noise_reaches_the_fit_and_what_is_handed_on(n):
+    x, y = noisy_data(n)
+    noise = np.where(np.arange(n) % 3, np.linspace(0.1, 1.0, n), NAN)
+    found = fitted(known(x, y, noise=noise), box(2), None, DEFAULT, np.random.default_rng(0))
+    form, theta = found.state.form, found.state.thetas[found.state.form]
+    assert found.state.told_noise
+    assert [len(each) for each in found.state.thetas.values()] == [each.size(2) + 1 for each in DEFAULT.forms]
+    amplitude = math.exp(theta[3 + 2 * form.effects])
+    assert found.h.amplitude[0] == pytest.approx(amplitude, rel=1e-12)
+    strength, unit = math.exp(theta[2]), np.median(y[y > y.min()] - y.min())
+    slope = 1.0 / (1.0 + strength * (y - y.min()) / unit) / unit
+    np.testing.assert_allclose(found.noise, (np.nan_to_num(noise) * slope) ** 2 / amplitude, rtol=1e-9)
+    assert not fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).state.told_noise
+
+
+def test_a_fit_with_told_noise_does_not_go_on_from_one_without_nor_the_other_way_round(monkeypatch):
+    recorder = Recorder(monkeypatch)
+    config = dataclasses.replace(DEFAULT, refit_until=2, refit_growth=100.0)
+    x, y = noisy_data(20)
+    datas = [known(x, y), known(x, y, noise=np.full(20, NAN)), known(x, y, noise=np.ones(20)), known(x, y)]
+    state, counts = None, []
+    for data in datas:
+        recorder.calls.clear()
+        state = fitted(data, box(2), state, config, np.random.default_rng(0)).state
+        counts.append([len(starts) for _, starts, _ in recorder.calls])
+    assert counts == [[3] * 3, [], [3] * 3, [3] * 3]  # noise that was never told is no noise
+
+
+@pytest.mark.parametrize("learn", [DEFAULT, SAMPLERS[1]], ids=lambda config: config.name)
+def test_the_best_is_the_best_of_what_is_allowed(learn):
+    x, y = data(n=15)
+    constraints = np.where(np.argsort(np.argsort(y)) < 4, 1.0, -1.0)[:, None]  # the best four are not
+    config = dataclasses.replace(learn, ambition=0.0)
+    free, kept, never, unknown = (
+        config.learn(known(x, y, constraints=c), box(3), None, config, np.random.default_rng(0))
+        for c in (np.empty((0, 0)), constraints, np.ones((15, 1)), np.full((15, 1), NAN))
+    )
+    assert np.array_equal(free.y, kept.y)  # all of them are learned from
+    assert kept.best == pytest.approx(np.sort(free.y)[4], abs=1e-3)
+    assert free.best == unknown.best < kept.best
+    assert math.isnan(never.best)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_suspected_where_it_is_as_large_as_what_separates_the_good_values(seed):
+    def unsure(n, sd, **more):
+        x, y = noisy_data(n, seed, sd=sd)
+        return fitted(known(x, y, **more), box(2), None, DEFAULT, np.random.default_rng(0)).unsure
+
+    assert unsure(40, 0.5)
+    assert not unsure(29, 0.5)  # too early to say
+    assert not unsure(40, 0.0)
+    assert not unsure(40, 0.5, constraints=np.ones((40, 1)))  # nothing is good yet
 
 
 # --- by slice sampling ---------------------------------------------------------------------------------------------

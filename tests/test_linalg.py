@@ -29,6 +29,25 @@ def test_smallest_sufficient_rung_is_taken_relative_to_the_first_diagonal_entry(
     np.testing.assert_allclose(np.tril(L) @ np.tril(L).T, K + jitter * np.eye(2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_every_point_may_have_a_nugget_of_its_own(n):
+    K, nugget = positive_definite(n), np.random.default_rng(n).gamma(1.0, size=n)
+    copies = K.copy(), nugget.copy()
+    L, jitter = cholesky(K, nugget, (1e-6,))
+    assert jitter == 0.0
+    np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(K + np.diag(nugget)), rtol=1e-12, atol=1e-14)
+    assert np.array_equal(K, copies[0])
+    assert np.array_equal(nugget, copies[1])
+
+
+def test_a_large_nugget_of_one_point_does_not_make_the_jitter_large():
+    """As above, with a first point that is known to be noisy: the rungs are still relative to the others."""
+    K, nugget = np.diag([2.0, -3e-5]), np.array([1e6, 0.0])
+    L, jitter = cholesky(K, nugget, (1e-6, 1e-5, 1e-4, 1e-3))
+    assert jitter == pytest.approx(2e-4)
+    np.testing.assert_allclose(np.tril(L) @ np.tril(L).T, K + np.diag(nugget + jitter), rtol=1e-12)
+
+
 def test_matrix_beyond_the_last_rung_is_refused_and_the_message_names_the_knob():
     with pytest.raises(NotPositiveDefiniteError, match="raise `stabilizer` in the configuration"):
         cholesky(np.diag([1.0, -1.0]), 0.0, (1e-6, 1e-1))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cylbo.outputs import compressed, gaps, raw, standardized
+from cylbo.outputs import compressed, from_compressed, gaps, in_gaps, raw, standardized
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -167,3 +167,49 @@ def test_weak_compression_leaves_the_gaps_as_they_are():
 def test_compressing_makes_a_thousandfold_tail_a_logarithm():
     t = compressed(array([1e3, 1e6, 1e9]), 3.0)[0]
     np.testing.assert_allclose(np.diff(t), math.log(1e3) / math.exp(3.0), rtol=1e-3)
+
+
+# ---- differences of values, and the way back
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9), st.floats(0.0, 1e6))
+def test_differences_are_measured_in_the_unit_of_gaps(values, number):
+    y = array(values)
+    assume(y.min() < y.max())
+    unit = np.median([v - min(values) for v in values if v > min(values)])
+    assume(unit > 1e-290)
+    np.testing.assert_allclose(in_gaps(number, y), min(number / unit, 1e100), rtol=1e-12)
+    np.testing.assert_allclose(in_gaps(y - y.min(), y), gaps(y), rtol=1e-12)  # so that a gap is a difference
+    np.testing.assert_allclose(in_gaps(array([number, 0.0]), y), [in_gaps(number, y), 0.0])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_differences_in_gaps_do_not_depend_on_the_unit(scale):
+    y, sd = array([-0.3, -0.9, 0.1, 7.0]), array([0.0, 0.5, 2.0])
+    np.testing.assert_allclose(in_gaps(scale * sd, scale * y), in_gaps(sd, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("number", "values"), [(1.7e308, [0.0, 5e-324]), (1.7e308, [1e308, -1e308]), (3.0, [2.0, 2.0])]
+)
+def test_differences_of_any_size_can_be_squared(number, values):
+    with np.errstate(over="ignore"):  # as in `Optimizer`
+        found = in_gaps(number, array(values))
+    assert 0.0 < found <= 1e100
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8), LOG_STRENGTHS)
+def test_what_was_compressed_can_be_brought_back(values, log_strength):
+    y = array(values)
+    t = compressed(gaps(y), log_strength)[0]
+    np.testing.assert_allclose(from_compressed(t, log_strength, y), y, rtol=1e-9, atol=1e-9)
+
+
+@given(st.floats(-3.0, 3.0), LOG_STRENGTHS)
+def test_numbers_that_no_value_was_compressed_to_are_brought_back_by_the_same_formula(t, log_strength):
+    # also below the best value, where the model may expect something
+    y = array([5.0, 2.0, 3.0, 11.0])  # gaps 1, 3 and 9: their unit is 3
+    with mpmath.workdps(40):
+        strength = mpmath.exp(mpmath.mpf(log_strength))
+        expected = 2 + 3 * (mpmath.exp(strength * mpmath.mpf(t)) - 1) / strength
+    np.testing.assert_allclose(from_compressed(array([t]), log_strength, y), [float(expected)], rtol=1e-11, atol=1e-12)

@@ -5,17 +5,23 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.stats
 
+import brute_force
 import cylbo
 from cylbo import learn as learn_room
 from cylbo import suggest as suggest_room
 from cylbo.acquisition import Acquired
+from cylbo.blend import Blend, BlendedGP
 from cylbo.box import Box
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
 from cylbo.fit import Form
 from cylbo.frame import Frame
+from cylbo.gp import Data
 from cylbo.known import Known
 from cylbo.learn import Fits, fitted, sampled
+from cylbo.limits import learn_limits, log_chance
+from cylbo.pace import Budget
 from cylbo.slice_sampler import Chain
 from cylbo.suggest import suggest
 
@@ -392,6 +398,227 @@ def test_the_fitted_model_finds_a_new_point_whatever_the_data(x, y, pending, fai
         state = suggestion.state
         assert np.isfinite(thetas(state)).all()
         assert np.isfinite([*learned[-1].y, learned[-1].best]).all()
+
+
+# ---- failures before there is a model
+
+
+@pytest.mark.parametrize("center", [[0.0, 0.0, 0.0], [0.9, -0.3, 0.0]])
+@pytest.mark.parametrize("n_failed", [0, 1, 2, 5, 10, 3000])
+def test_with_one_value_and_nothing_but_failures_the_box_is_halved_towards_that_value_each_time(n_failed, center):
+    domain = Box([(-1, 1)] * D, center=np.array(center)).domain
+    base = np.array([0.6, -0.2, 0.95]) - center
+    failed = domain.from_unit_cube(rng(1).random((n_failed, D)))
+    data = Known(base[None], np.ones(1), pending=base[None][:0], failed=failed)
+    size = max(0.5**n_failed, 1e-3)  # but not until floating point has no room for a new point
+    points = np.stack([suggest(data, None, domain, METHODS["default"], rng(seed)).x for seed in range(200)])
+    assert all(is_fresh(point, data) for point in points)
+    low, high = base + size * (domain.low - base), base + size * (domain.high - base)
+    u = (points - low) / (high - low)
+    assert u.min() > -1e-9
+    assert u.max() < 1.0 + 1e-9
+    for column in u.T:  # uniform there
+        assert scipy.stats.kstest(column, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_without_a_value_or_with_two_failures_do_not_shrink_the_box(n, monkeypatch):
+    monkeypatch.setattr(suggest_room, "BlendedGP", raises(NotPositiveDefiniteError))  # with two there would be a model
+    data = known(n, failed=8)
+    points = np.stack([suggest(data, None, DOMAIN, METHODS["default"], rng(seed)).x for seed in range(40)])
+    assert np.ptp(points, 0).min() > 1.5
+
+
+# ---- limits and noise in the model
+
+
+def limited(n=14):
+    """Data with failures and a constraint, what was learned of the objective and of its limits."""
+    data = known(n, failed=4)
+    data = dataclasses.replace(data, constraints=data.x[:, :1] - 0.2, failed_lately=0.1)
+    method = dataclasses.replace(METHODS["default"], forms=(Form(stretched=True),))
+    learned = fitted(data, DOMAIN, None, method, rng())
+    limits, _ = learn_limits(data, {}, DOMAIN, method)
+    assert len(limits) == 2
+    return suggest_room._Model(data, learned, limits, DOMAIN, method)
+
+
+def naive_log_improvement(model, x):
+    """By quadrature over the quantiles of a normal, in place of the closed form."""
+    posterior = model.gp.posterior(x)
+    z = scipy.stats.norm.ppf((np.arange(200_000) + 0.5) / 200_000)
+    draws = posterior.mean[0][:, None] + np.sqrt(posterior.variance[0])[:, None] * z
+    return np.log(np.maximum(model.best - draws, 0.0).mean(-1))
+
+
+def test_with_limits_the_log_improvement_and_the_log_chance_add_up():
+    model = limited()
+    x = rng(2).uniform(-1, 1, (6, D))
+    expected = naive_log_improvement(model, x) + log_chance(model.limits, x)[0]
+    np.testing.assert_allclose(model._values(model.gp)(x), expected, atol=0.02)
+    np.testing.assert_allclose(model._slope(x)[0], expected, atol=0.02)
+    model.best = np.nan  # nothing is allowed yet
+    np.testing.assert_allclose(model._values(model.gp)(x), log_chance(model.limits, x)[0], rtol=1e-12)
+    np.testing.assert_allclose(model._slope(x)[0], log_chance(model.limits, x)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_with_limits_the_slope_is_that_of_the_value(allowed):
+    model = limited()
+    if not allowed:
+        model.best = np.nan
+    x, step = rng(3).uniform(-0.9, 0.9, (5, D)), 1e-5
+    _, gradient = model._slope(x)
+    for k, shift in enumerate(step * np.eye(D)):
+        near, far = (model._slope(x + j * shift)[0] - model._slope(x - j * shift)[0] for j in (1, 2))
+        np.testing.assert_allclose(gradient[:, k], (8 * near - far) / (12 * step), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("pending", [0, 2])
+def test_told_noise_reaches_the_process_and_open_points_have_none(pending):
+    data = known(12, pending=pending)
+    told = dataclasses.replace(data, noise=np.linspace(0.0, 2.0, 12))
+    method = dataclasses.replace(METHODS["default"], forms=(Form(),))
+    learned = fitted(told, DOMAIN, None, method, rng())
+    gp = suggest_room._Model(told, learned, [], DOMAIN, method).gp
+    h = learned.h
+    model = brute_force.Blended(1.0, 1.0, 0.0, h.lengthscale[0], h.mean[0], stretch=(1.0,) * D, stabilizer=0.0)
+    points = [(None, point) for point in told.x.tolist()]
+    K = model.gram(points) + np.diag(h.noise_ratio[0] + learned.noise)
+    latent = h.mean[0] + model.cross(points, points) @ np.linalg.solve(K, learned.y - h.mean[0])
+    # what is believed of open points is what is predicted there, and changes no other prediction
+    np.testing.assert_allclose(gp.posterior(told.x).mean[0], latent, rtol=1e-5, atol=1e-5)
+    assert np.abs(latent - learned.y).max() > 0.1
+    if pending:
+        assert gp.posterior(told.pending).variance.max() < 1.01 * h.noise_ratio[0] * h.amplitude[0]
+
+
+# ---- evaluated again
+
+
+def noisy_bowl(n=40, sd=0.3, seed=0, **more):
+    x = rng(seed).uniform(-1, 1, (n, D))
+    y = (x**2).sum(-1) + sd * rng(seed + 1).standard_normal(n)
+    return Known(**{"x": x, "y": y, "pending": x[:0], "failed": x[:0], **more})
+
+
+def with_its_best_once_more(data, value=None):
+    best = int(data.y.argmin())
+    value = data.y[best] if value is None else value
+    return dataclasses.replace(data, x=np.append(data.x, data.x[[best]], 0), y=np.append(data.y, value))
+
+
+def test_when_noise_is_suspected_the_best_point_is_evaluated_once_more():
+    data, method = noisy_bowl(), METHODS["default"]
+    best = int(data.y.argmin())
+    found = suggest(data, None, DOMAIN, method, rng())
+    assert found.rung == "repeated"
+    assert np.array_equal(found.x, data.x[best])
+    others = {
+        "it gave the same": with_its_best_once_more(data),
+        "it was said": dataclasses.replace(data, exact=True),
+        "there is no noise": noisy_bowl(sd=0.0),
+        "there are few data": noisy_bowl(n=20),
+        "it is open": dataclasses.replace(data, pending=data.x[[best]]),
+        "it failed the second time": dataclasses.replace(data, failed=data.x[[best]]),
+    }
+    for why, other in others.items():
+        again = suggest(other, None, DOMAIN, method, rng())
+        assert again.rung == "model", why
+        assert is_fresh(again.x, other), why
+    never = dataclasses.replace(method, repeats=False)
+    assert suggest(data, None, DOMAIN, never, rng()).rung == "model"
+    assert suggest(with_its_best_once_more(data, 9.0), None, DOMAIN, never, rng()).rung == "model"
+
+
+def test_of_points_that_break_a_constraint_none_is_evaluated_again():
+    data = noisy_bowl(constraints=np.where(noisy_bowl().x[:, :1] < 0.0, 1.0, -1.0))
+    best = int(np.where(data.x[:, 0] < 0.0, np.inf, data.y).argmin())
+    assert best != data.y.argmin()
+    assert np.array_equal(suggest(data, None, DOMAIN, METHODS["default"], rng()).x, data.x[best])
+    repeated = []
+    for seed in range(4):
+        noisy = noisy_bowl(80, seed=seed, exact=False)
+        noisy = dataclasses.replace(noisy, constraints=np.where(noisy.x[:, :1] < 0.0, 1.0, -1.0))
+        found = suggest(noisy, None, DOMAIN, METHODS["default"], rng())
+        repeated += [noisy.allowed[noisy.index(found.x)]] if found.rung == "repeated" else []
+    assert repeated
+    assert all(repeated)
+
+
+def test_where_there_is_room_for_some_of_the_data_a_point_to_repeat_is_one_of_all():
+    data = noisy_bowl(90)
+    found = suggest(data, None, DOMAIN, METHODS["default"], rng(), budget=Budget(memory=1e5))
+    assert found.info == {} or found.info["points"] < 90
+    assert (found.rung, data.index(found.x)) == ("repeated", data.y.argmin())
+
+
+def process(n=9, *, noise=0.05, seed=3):
+    """A process with double loops beside it, and points among which the least mean is sought."""
+    model = brute_force.Blended(1.0, 1.7, noise, 0.8, 0.3, stretch=(1.0, 0.7, 1.4), stabilizer=0.0)
+    x, y = rng(seed).uniform(-1, 1, (n, D)), 0.1 * rng(seed + 1).standard_normal(n)
+    kernel = Blend(np.array(model.stretch))
+    gp = BlendedGP(Data.of(x, y, kernel), kernel, brute_force.hyperparameters([model]), stabilizer=0.0)
+    points = np.concatenate([rng(seed + 2).uniform(-1, 1, (2, D)), x[np.argsort(y)[:4]]])
+    return model, gp, points
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.05, 1.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_what_an_evaluation_is_worth_is_what_it_lowers_the_least_mean_by_on_average(noise, seed):
+    """Against values drawn from the prediction, each of them added to the data and all means computed anew."""
+    model, gp, points = process(noise=noise, seed=seed)
+    x, y = gp.data.x, gp.data.y
+    found = suggest_room._worth(gp, points)
+
+    def means(data_x, data_y, at):
+        """(k, d), (k, draws) -> (m, draws)"""
+        data, queries = [(None, p) for p in data_x], [(None, p) for p in at]
+        return model.mean + model.cross(queries, data) @ np.linalg.solve(model.gram(data), data_y - model.mean)
+
+    before = means(x, y[:, None], points).min()
+    draws = 40_000
+    worths, errors = [], []
+    for i, point in enumerate(points):
+        mean, variance = model.posterior([(None, p) for p in x], y, (None, point))
+        seen = mean + np.sqrt(variance + noise) * rng(100 + i).standard_normal(draws)
+        after = means(np.append(x, [point], 0), np.concatenate([np.tile(y[:, None], draws), [seen]]), points).min(0)
+        worths.append(before - after.mean())
+        errors.append(after.std() / np.sqrt(draws))
+    # 32 quantiles miss a little of the tails
+    np.testing.assert_allclose(found, worths, rtol=0.05, atol=5 * max(errors) + 1e-3)
+    assert max(worths) > 0.05
+
+
+def test_a_point_is_evaluated_again_if_that_tells_more_than_a_new_one():
+    data = noisy_bowl(sd=0.3, exact=False)
+    learned = fitted(data, DOMAIN, None, METHODS["default"], rng())
+    model = suggest_room._Model(data, learned, [], DOMAIN, METHODS["default"])
+    hopeless = np.ones(D)  # the corner, far above the rest
+    again = model.more_telling(hopeless)
+    means = model.gp.posterior(data.x).mean[0]
+    assert again in np.argsort(means)[:10]
+    worth = suggest_room._worth(model.gp, np.concatenate([hopeless[None], data.x[np.argsort(means)[:10]]]))
+    assert again == np.argsort(means)[worth[1:].argmax()]
+    # unless that is open, or failed, or not allowed, or nothing is noisy, or the method never does
+    for change in (
+        {"pending": data.x[[again]]},
+        {"failed": data.x[[again]]},
+        {"constraints": np.where(np.arange(40) == again, 1.0, -1.0)[:, None]},
+    ):
+        other = suggest_room._Model(dataclasses.replace(data, **change), learned, [], DOMAIN, METHODS["default"])
+        assert other.more_telling(hopeless) not in (again, None)
+    for change in ({"exact": True}, {"constraints": np.ones((40, 1))}):
+        other = suggest_room._Model(dataclasses.replace(data, **change), learned, [], DOMAIN, METHODS["default"])
+        assert other.more_telling(hopeless) is None
+    never = dataclasses.replace(METHODS["default"], repeats=False)
+    assert suggest_room._Model(data, learned, [], DOMAIN, never).more_telling(hopeless) is None
+
+
+def test_a_new_point_that_tells_most_is_taken():
+    # one evaluated point in a corner and next to no noise: it says nothing more
+    data = noisy_bowl(6, sd=0.0, exact=False)
+    assert suggest(data, None, DOMAIN, METHODS["default"], rng()).rung == "model"
 
 
 # ---- a domain that is partly discrete
