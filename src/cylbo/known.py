@@ -91,6 +91,10 @@ class Known:
             left_out=np.concatenate([self.x[rest], self.failed[: len(self.failed) - len(failed)]]),
         )
 
+    def index(self, x: Array) -> int:  # (d,)
+        """Which of the evaluated points this is, the first of equals."""
+        return int(np.flatnonzero((self.x == x).all(-1))[0])
+
     def is_new(self, x: Array, *, repeat: bool = False) -> NDArray[np.bool_]:  # (m, d) -> (m,)
         """Whether each point differs from all that are open or failed and, unless it may repeat them, evaluated."""
         evaluated = [self.x, *([self.left_out] if len(self.left_out) else [])]

@@ -243,16 +243,14 @@ class Optimizer:
 
     def _suggest(self) -> tuple[Array, str, Memory, Mapping[str, Any]]:
         rng = np.random.default_rng([self.seed, len(self.history)])
-        memory = self._memory
+        memory, known = self._memory, self._known()
         # Numbers that vanish or overflow on the way are dealt with there, whatever the caller has set NumPy to do
         with blas_threads(self.config.threads), np.errstate(all="ignore"):
-            made = suggest(
-                self._known(), memory.state, self.space.domain, self.config, rng, memory.limits, self._budget
-            )
+            made = suggest(known, memory.state, self.space.domain, self.config, rng, memory.limits, self._budget)
         x, origin = self.space.to_user(made.x), str(made.rung)
         taken = self._taken()
-        if made.again is not None:
-            x = self.history.of("done")[made.again].x
+        if made.rung == "repeated":  # to the last bit
+            x = self.history.of("done")[known.index(made.x)].x
         elif tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
             x, origin = self.space.unseen(taken, rng), "space-filling"
         return x, origin, Memory(made.state, made.limits), made.info

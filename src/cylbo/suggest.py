@@ -55,7 +55,6 @@ class Suggestion:
     limits: Mapping[str, Fits]  # the same of what must be kept
     rung: Rung
     info: Mapping[str, float]  # what the search for it saw, see `Optimizer.health`
-    again: int | None = None  # which of the evaluated points it is, if it is one
 
 
 def suggest(
@@ -71,7 +70,7 @@ def suggest(
     began = time.perf_counter()
     if len(known.y) < 2:  # nothing to fit: the authors' design after the centre is one uniform point of the box
         return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
-    room, evaluated = plan(budget, len(known.y), domain.dim, config, began), known.x
+    room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
         known, config = known.thinned(room.points), room.applied(config)
     learned = config.learn(known, domain, state, config, rng, room.fit_until)
@@ -79,8 +78,7 @@ def suggest(
     if config.repeats and learned.unsure and not known.settled:
         best = int(known.order[0])
         if known.is_new(known.x[[best]], repeat=True)[0]:
-            x = known.x[best]
-            return Suggestion(x, learned.state, limits, "repeated", {}, again=_which(x, evaluated))
+            return Suggestion(known.x[best], learned.state, limits, "repeated", {})
     try:
         model = _Model(known, learned, kept, domain, config)
         x, info = model.maximize(rng, room.climb_until)
@@ -90,14 +88,8 @@ def suggest(
     if budget != UNLIMITED:
         info |= {"points": room.points, "fit_points": room.fit_points, "candidates": room.candidates}
     if again is not None:
-        x = known.x[again]
-        return Suggestion(x, learned.state, limits, "repeated", info, again=_which(x, evaluated))
+        return Suggestion(known.x[again], learned.state, limits, "repeated", info)
     return Suggestion(x, learned.state, limits, "last hyperparameters" if learned.failed else "model", info)
-
-
-def _which(x: Array, evaluated: Array) -> int:  # (d,), (n, d)
-    """The first of the points that is this one: only some of them may have been looked at."""
-    return int((evaluated == x).all(-1).argmax())
 
 
 class _NoCandidateError(Exception):
