@@ -62,7 +62,7 @@ class Plan:
     """What a budget leaves room for."""
 
     points: int  # data of the process
-    fit_points: int  # data that hyperparameters are learned from
+    fit_points: int  # most data that hyperparameters are learned from: of limits there are more than `points`
     candidates: float  # share of the configuration's
     fit_until: float = math.inf  # on the clock of `time.perf_counter`
     limits_until: float = math.inf
@@ -98,7 +98,7 @@ def plan(budget: Budget, n: int, d: int, config: "Config", began: float) -> Plan
         b, c = FEATURES * d / MATRICES, 0.5 * room / MATRICES
         points = min(points, 0.5 * (math.sqrt(b * b + 4.0 * c) - b))
     points = int(min(max(points, FEWEST_POINTS), n))
-    fit_points = int(min(max(fit_points, FEWEST_POINTS), points, config.fit_points))
+    fit_points = int(min(max(fit_points, FEWEST_POINTS), config.fit_points))
     return Plan(points, fit_points, min(max(candidates, FEWEST_CANDIDATES), 1.0), *until)
 
 

@@ -86,7 +86,8 @@ def suggest(
     except (NotPositiveDefiniteError, _NoCandidateError):
         return Suggestion(_fresh(known, domain, rng), learned.state, limits, "space-filling", {})
     if budget != UNLIMITED:
-        info |= {"points": room.points, "fit_points": room.fit_points, "candidates": room.candidates}
+        learned_from = min(room.fit_points, room.points)
+        info |= {"points": room.points, "fit_points": learned_from, "candidates": room.candidates}
     if again is not None:
         return Suggestion(known.x[again], learned.state, limits, "repeated", info)
     return Suggestion(x, learned.state, limits, "last hyperparameters" if learned.failed else "model", info)
