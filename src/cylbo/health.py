@@ -27,7 +27,9 @@ FEWEST_JUDGED = 10  # evaluations before the model can be judged
 
 OFTEN = 0.5  # shares from which on something is worth a word
 SOME = 0.2
-HONEST = (0.5, 2.0)  # calibration that gives no cause for worry
+# Calibration from which on the model is too sure of itself. A small one does no harm: any objective that is smoother
+# than the model expects has it
+TOO_SURE = 2.0
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,8 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
     if not math.isnan(report.explained):
         if not report.better_than_mean:
             found.append("the model predicts no better than the mean of the values: they may be noise, or too few yet.")
-        if not HONEST[0] <= report.calibration <= HONEST[1]:
-            kind = "more" if report.calibration > 1.0 else "less"
-            found.append(f"errors of prediction are much {kind} than the model expects.")
+        if report.calibration > TOO_SURE:
+            found.append("errors of prediction are much more than the model expects.")
     if known.allowed.size and not known.allowed.any():
         found.append("no point so far keeps every constraint.")
     return found
