@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 import sys
 
 import numpy as np
@@ -317,6 +318,27 @@ def test_on_error_fail_does_not_hide_a_value_of_the_wrong_kind():
         run(lambda x: "1.0", on_error="fail")
 
 
+class MuteError(Exception):
+    """Cannot be shown."""
+
+    def __str__(self):
+        raise RuntimeError("not even this")
+
+
+@pytest.mark.parametrize("on_error", ["raise", "fail"])
+def test_an_error_that_cannot_be_shown_is_an_error_like_others(on_error):
+    def throw(x):
+        raise MuteError
+
+    if on_error == "fail":
+        trials = run(throw, on_error="fail").trials
+    else:
+        with pytest.raises(MuteError) as caught:
+            run(throw)
+        trials = caught.value.result.trials
+    assert {t.reason for t in trials} == {"MuteError: MuteError that cannot be shown"}
+
+
 def test_an_error_at_the_first_evaluation_has_a_result_too():
     with pytest.raises(ZeroDivisionError) as caught:
         run(lambda x: 1 / 0)
@@ -363,6 +385,7 @@ def test_an_exception_that_cannot_take_a_result_passes_all_the_same():
         np.array(np.nan),
         pytest.param(10**400, id="huge integer"),
         pytest.param(-(10**400), id="huge negative integer"),
+        pytest.param(10**5000, id="integer that Python does not spell"),
     ],
 )
 def test_a_value_that_is_not_finite_is_a_failed_evaluation_and_the_run_goes_on(bad):
@@ -405,6 +428,22 @@ def test_a_value_that_is_no_number_stops_the_run_with_the_result_so_far(bad):
     assert result.nfev == 3
     assert result.func_vals[:2].tolist() == [bowl(x) for x in fun.x[:2]]
     assert math.isnan(result.func_vals[2])
+
+
+class Garbled:
+    """A number that cannot be read, for a reason that takes five arguments."""
+
+    def __float__(self):
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "garbled")
+
+
+numbers.Real.register(Garbled)
+
+
+def test_a_value_that_cannot_be_read_is_named_as_what_it_is():
+    with pytest.raises(ValueError, match=r"the objective must return one real number.*garbled") as caught:
+        run(lambda x: Garbled())
+    assert [t.status for t in caught.value.result.trials] == ["failed"]
 
 
 def test_what_the_objective_does_to_its_argument_stays_its_own_affair():

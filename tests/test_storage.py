@@ -374,8 +374,8 @@ def test_any_text_may_be_a_reason(path, reason):
 
 def test_half_characters_in_a_reason_are_spelled_out(path):
     with make(path) as opt:  # as in the names of files that are not UTF-8
-        assert opt.fail(opt.ask(), "no file \udcff.dat").status == "failed"
-    assert cylbo.load(path).trials[0].reason == r"no file \udcff.dat"
+        failed = opt.fail(opt.ask(), "no file \udcff.dat")
+    assert cylbo.load(path).trials[0].reason == failed.reason == r"no file \udcff.dat"
 
 
 # ---- another run, or no run at all: refused, and left as it is

@@ -77,7 +77,10 @@ def test_the_list_of_trials_is_a_copy(history):
     assert len(history) == len(history.all) == 3
 
 
-@pytest.mark.parametrize("unknown", [-1, 3, 10**20, True, False, 0.0, "0", None, (0,), np.array([0])])
+@pytest.mark.parametrize(
+    "unknown",
+    [-1, 3, 10**20, pytest.param(10**5000, id="unspeakable"), True, False, 0.0, "0", None, (0,), np.array([0])],
+)
 def test_an_unknown_id_is_named_with_the_known_ones(history, unknown):
     with pytest.raises(cylbo.UnknownTrialError, match="has ids 0 to 2; got"):
         history[unknown]

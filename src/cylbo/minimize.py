@@ -20,7 +20,7 @@ from cylbo.progress import ProgressBar
 from cylbo.space import Space
 from cylbo.storage import read
 from cylbo.tables import dataframe, write_csv, write_json
-from cylbo.trial import Direction, History, NotFiniteError, Trial
+from cylbo.trial import Direction, History, NotFiniteError, Trial, spelled
 
 __all__ = ["Result", "load", "minimize"]
 
@@ -194,15 +194,17 @@ def _evaluate(
     try:
         return opt.tell(trial, **told)
     except NotFiniteError:
-        return opt.fail(trial, f"the objective returned {value}")
+        return opt.fail(trial, f"the objective returned {spelled(value)}")
     except (TypeError, ValueError) as error:
         opt.fail(trial, str(error))
         expected = "one real number, or a dict of value, std and constraints"
-        raise type(error)(f"the objective must return {expected}: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError  # subclasses may want other arguments
+        raise kind(f"the objective must return {expected}: {error}") from error
 
 
 def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = spelled(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _attach(error: BaseException, result: Result) -> None:

@@ -25,7 +25,7 @@ from cylbo.space import Space
 from cylbo.storage import Memory, Store, Stored
 from cylbo.suggest import suggest
 from cylbo.threads import blas_threads
-from cylbo.trial import Direction, History, Trial, checked_value
+from cylbo.trial import Direction, History, Trial, checked_value, spelled
 from cylbo.version import __version__
 
 __all__ = ["Optimizer", "recommended"]
@@ -218,7 +218,7 @@ class Optimizer:
 
     def fail(self, trial: Trial | int, reason: str = "") -> Trial:
         """Record that an open trial gave nothing: where others may fail too is learned, and avoided."""
-        return self._close(self.history.closed(trial, status="failed", reason=str(reason)))
+        return self._close(self.history.closed(trial, status="failed", reason=spelled(reason)))
 
     def health(self) -> Health:
         """What the last suggestions and the model say about the search; `print` it."""

@@ -228,11 +228,10 @@ def _created(path: Path, run: Stored) -> sqlite3.Connection:
 
 def _row(trial: Trial) -> tuple[object, ...]:
     value = trial.value if trial.status == "done" else None
-    reason = trial.reason.encode(errors="backslashreplace").decode()  # SQLite has no half characters
     std = None if math.isnan(trial.std) else trial.std
     constraints, info = json.dumps(trial.constraints), json.dumps(dict(trial.info))
     bits = _bits(trial.x)
-    return trial.id, bits, value, trial.status, trial.origin, trial.seconds, reason, std, constraints, info
+    return trial.id, bits, value, trial.status, trial.origin, trial.seconds, trial.reason, std, constraints, info
 
 
 def _bits(x: Array) -> bytes:

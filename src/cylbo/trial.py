@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
 
-__all__ = ["Direction", "History", "NotFiniteError", "Trial", "checked_value"]
+__all__ = ["Direction", "History", "NotFiniteError", "Trial", "checked_value", "spelled"]
 
 Status = Literal["open", "done", "failed"]
 Direction = Literal["minimize", "maximize"]
@@ -65,7 +65,7 @@ class History:
         i = trial.id if isinstance(trial, Trial) else trial
         if isinstance(i, bool) or not isinstance(i, numbers.Integral) or not 0 <= i < len(self):
             known = f"ids 0 to {len(self) - 1}" if len(self) else "no trials yet"
-            raise UnknownTrialError(f"expected a trial of this optimizer, which has {known}; got {i!r}.")
+            raise UnknownTrialError(f"expected a trial of this optimizer, which has {known}; got {spelled(i, repr)}.")
         found = self._trials[int(i)]
         if isinstance(trial, Trial) and not np.array_equal(trial.x, found.x):
             raise UnknownTrialError(f"trial {i} comes from another optimizer; tell it to the one that asked it.")
@@ -131,6 +131,15 @@ class History:
                     )
                 break
         return numbers_told
+
+
+def spelled(thing: object, spell: Callable[[object], str] = str) -> str:
+    """Anything as text that can be stored and printed, whatever its own way of saying it does."""
+    try:
+        text = spell(thing)
+    except Exception:  # an integer beyond 4300 digits, or an object of the user's
+        text = f"{type(thing).__name__} that cannot be shown"
+    return text.encode(errors="backslashreplace").decode()  # half characters, as in names of files that are not UTF-8
 
 
 def checked_value(value: object, trial: Trial) -> float:
