@@ -462,6 +462,7 @@ def test_given_points_may_lie_on_the_bounds(x):
         ([[0, 20, -4.5]], ["1.0"], TypeError, "y0 must be an array of numbers"),
         ([[0, 20, -4.5]], [1j], TypeError, "y0 must be an array of numbers"),
         ([[0, 20, -4.5]], np.array([1j]), TypeError, "y0 must be an array of numbers"),
+        ([[0, 20, -4.5]], np.ma.array([1.0], mask=[True]), TypeError, "y0 must be an array of numbers"),
         ([0, 20, -4.5], [1.0], ValueError, r"x0 must have shape \(k, 3\), got \(3,\)"),
         ([[0, 20]], [1.0], ValueError, r"x0 must have shape \(k, 3\), got \(1, 2\)"),
         ([[0, 20, math.nan]], [1.0], ValueError, "x0 must be finite"),

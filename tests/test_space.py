@@ -396,6 +396,7 @@ def test_the_order_of_names_in_a_dict_does_not_matter():
         ({"w": [0.0] * 4}, TypeError, r"x0\['w'\] must be an array of numbers of shape \(2, 2\)"),
         ({"w": [[0.0, 1.0], [2.0]]}, TypeError, r"x0\['w'\] must be an array of numbers of shape \(2, 2\)"),
         ({"w": [[0.0, 1.0], [2.0, True]]}, TypeError, r"x0\['w'\] must be an array of numbers of shape \(2, 2\)"),
+        ({"w": np.ma.array(np.ones((2, 2)), mask=np.eye(2))}, TypeError, r"x0\['w'\] must be an array of numbers"),
         ({"w": np.ones((2, 2), bool)}, TypeError, r"x0\['w'\] must be an array of numbers of shape \(2, 2\)"),
         ({"w": [[0.0, 1.0], [2.0, math.nan]]}, ValueError, r"x0\['w'\] must lie within \(-1.0, 3.0\)"),
         ({"n": [1, 2, 1001]}, ValueError, r"x0\['n'\] must lie within \(1, 1000\)"),

@@ -170,7 +170,20 @@ def test_a_value_that_is_not_finite_is_refused_with_advice(history, value):
 
 @pytest.mark.parametrize(
     "value",
-    ["1.0", b"1", None, 1j, [1.0], (1.0,), {}, np.array([1.0]), np.ones((2, 2)), np.array("a"), np.array(1j)],
+    [
+        "1.0",
+        b"1",
+        None,
+        1j,
+        [1.0],
+        (1.0,),
+        {},
+        np.array([1.0]),
+        np.ones((2, 2)),
+        np.array("a"),
+        np.array(1j),
+        np.ma.masked,
+    ],
 )
 def test_a_value_that_is_no_number_is_refused_with_its_type(history, value):
     with pytest.raises(TypeError, match=r"expected one real number, got \w+ .* for trial 2; .*fail\(trial, reason\)"):

@@ -140,6 +140,8 @@ class Box:
 def checked_numbers(values: ArrayLike, name: str) -> Array:
     """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
     try:
+        if np.ma.is_masked(values):
+            raise TypeError("some of its entries are masked")
         array = np.array(values)
         if array.dtype.kind == "O":  # integers beyond 64 bits, or a mixture
             array = np.array([float(v) if isinstance(v, numbers.Real) else None for v in array.flat]).reshape(

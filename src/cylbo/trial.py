@@ -150,7 +150,7 @@ def checked_value(value: object, trial: Trial) -> float:
 
 def _checked_number(value: object, name: str, hint: str) -> float:
     expected = f"expected {name} to be" if name else "expected"
-    if isinstance(value, np.ndarray) and value.ndim == 0:
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.is_masked(value):
         value = value.item()
     # As a constraint, True would be broken and False kept
     if not isinstance(value, numbers.Real) or (name and isinstance(value, bool)):
