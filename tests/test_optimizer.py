@@ -6,7 +6,9 @@ import itertools
 import math
 import pickle
 import random
+import sys
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -490,6 +492,19 @@ def test_a_bad_seed_gets_a_clear_error(seed):
 def test_any_nonnegative_integer_is_a_seed(seed):
     assert make(seed=seed).seed == int(seed)
     assert played(make(seed=seed), 3).best is not None
+
+
+@pytest.mark.parametrize("name", ["max_suggest_seconds", "max_memory"])
+@pytest.mark.parametrize("limit", [0, -1.0, math.nan, math.inf, True, "1", 1j, pytest.param(10**400, id="huge")])
+def test_a_bad_limit_gets_a_clear_error(name, limit):
+    with pytest.raises(ValueError, match=f"{name} must be a positive number or None, got"):
+        make(**{name: limit})
+
+
+@pytest.mark.parametrize("name", ["max_suggest_seconds", "max_memory"])
+@pytest.mark.parametrize("limit", [5e-324, 1e-9, Fraction(1, 3), np.float32(2.0), 10**20, sys.float_info.max], ids=str)
+def test_any_positive_number_is_a_limit(name, limit):
+    assert played(make(**{name: limit}), 4).best is not None
 
 
 def points_of(opt):

@@ -351,16 +351,26 @@ def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:
 
 
 def _checked_budget(seconds: float | None, memory: float | None, config: Config) -> Budget:
-    for name, value in (("max_suggest_seconds", seconds), ("max_memory", memory)):
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0.0:
-            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
-        if config.learn is not fitted:
-            raise ValueError(
-                f"{name} needs a method that fits its hyperparameters, such as 'default'; {config.name!r} samples them."
-            )
-    return Budget(*(None if value is None else float(value) for value in (seconds, memory)))
+    return Budget(
+        _checked_limit("max_suggest_seconds", seconds, config),
+        _checked_limit("max_memory", memory, config),
+    )
+
+
+def _checked_limit(name: str, value: float | None, config: Config) -> float | None:
+    if value is None:
+        return None
+    try:
+        limit = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # an integer beyond 1e308
+        limit = math.inf
+    if not limit > 0.0:
+        raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+    if config.learn is not fitted:
+        raise ValueError(
+            f"{name} needs a method that fits its hyperparameters, such as 'default'; {config.name!r} samples them."
+        )
+    return limit
 
 
 def _checked_seed(seed: int | None) -> int:
