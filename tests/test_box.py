@@ -143,6 +143,8 @@ def test_bounds_and_centre_are_copied():
         ([(-1.7e308, 1.7e308)], r"finite, and so their difference; parameter 0"),
         ([(1.0, 1.0 + 4 * EPS)], r"parameter 0 are too close"),
         ([(1.0, 1.0 + 0.9e-9)], r"parameter 0 are too close"),
+        ([(0.0, 5e-324)], r"parameter 0 are too close"),
+        ([(0, 1), (-1e-320, 1e-320)], r"parameter 1 are too close"),
         ([(0, 1), (-1e6, -1e6 + 0.9e-3)], r"parameter 1 are too close"),
         ([], r"shape \(d, 2\).*got \(0,\)"),
         ((0, 1), r"shape \(d, 2\).*got \(2,\)"),

@@ -193,6 +193,13 @@ def test_open_asks_differ_when_the_bounds_leave_few_numbers_between_them(name):
         assert all(inside(t.x, bounds) for t in trials)
 
 
+@pytest.mark.parametrize(
+    "bounds", [[(0.0, 1e-316)], cylbo.Space(x=cylbo.Real(5e-324, 1e-316, log=True))], ids=["box", "log"]
+)
+def test_open_asks_differ_next_to_the_smallest_number(bounds):
+    assert pairwise_different(make(bounds).ask(30))
+
+
 @pytest.mark.parametrize("region", ["box", "ball"])
 def test_points_that_only_rounding_makes_equal_are_drawn_anew(monkeypatch, region):
     # In units of the box the suggestion differs from the last trial, in those of the user it does not

@@ -509,6 +509,8 @@ def test_a_bad_default_gets_a_clear_error(make, error, message):
         (lambda: Real(-1.7e308, 1.7e308), r"told apart and subtracted"),
         (lambda: Real(1.0, 1.0 + 4 * EPS), r"told apart and subtracted"),
         (lambda: Real(1.0, 1.0 + 4 * EPS, log=True), r"told apart and subtracted"),
+        (lambda: Real(0.0, 5e-324), r"told apart and subtracted"),
+        (lambda: Real(5e-324, 1e-323, log=True), r"told apart and subtracted"),
         (lambda: Real(0, 1, log=True), r"Real on a log scale expected low > 0, got 0"),
         (lambda: Real(-1, 1, log=True), r"Real on a log scale expected low > 0"),
         (lambda: Integer(0, 5, log=True), r"Integer on a log scale expected low > 0"),

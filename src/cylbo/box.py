@@ -6,6 +6,7 @@ point itself, so a point given back by the user lands exactly where it was: the 
 
 import math
 import numbers
+import sys
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from cylbo.geometry import Array, Domain
 
-__all__ = ["Bounds", "Box", "Region", "checked_numbers"]
+__all__ = ["Bounds", "Box", "Region", "are_apart", "checked_numbers"]
 
 Bounds = Sequence[tuple[float, float]] | ArrayLike
 Region = Literal["box", "ball"]
@@ -154,6 +155,11 @@ def checked_numbers(values: ArrayLike, name: str) -> Array:
         raise TypeError(f"{name} must be an array of numbers, got {values!r}.") from error
 
 
+def are_apart(low: float, high: float) -> bool:
+    """Whether there are millions of numbers between them, at the least: those next to 0 are no closer than 5e-324."""
+    return high - low > 1e-9 * max(abs(low), abs(high), sys.float_info.min)
+
+
 def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
     array = checked_numbers(bounds, "bounds")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
@@ -164,7 +170,7 @@ def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
         if low >= high:
             kind = "equal" if low == high else "reversed"
             raise ValueError(f"bounds must have low < high; those of parameter {i} are {kind}: ({low}, {high}).")
-        if not high - low > 1e-9 * max(abs(low), abs(high)):
+        if not are_apart(low, high):
             raise ValueError(
                 f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."
             )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from cylbo.box import are_apart
 from cylbo.geometry import Array
 
 __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
@@ -197,9 +198,7 @@ class Real(_Number):
         """Check the range, and the default: an array of the shape, or one number for all its entries."""
         super().__init__(low, high, log=log, shape=shape)
         self.low, self.high = float(low), float(high)
-        width = math.log(self.high) - math.log(self.low) if self.log else self.high - self.low
-        size = max(abs(self.low), abs(self.high)) if not self.log else 1.0
-        if not (math.isfinite(width) and width > 1e-9 * size):
+        if not (math.isfinite(self.high - self.low) and are_apart(self.low, self.high)):
             raise ValueError(f"Real expected bounds that can be told apart and subtracted, got ({low}, {high}).")
         self.default = self._checked_default(default)
 
