@@ -94,6 +94,18 @@ def test_the_middle_is_the_default_centre_with_radius_sqrt_d():
     assert space.dim == 7
 
 
+def test_a_ball_beyond_the_largest_number_is_refused_and_one_up_to_it_is_not():
+    wide = [(-8e307, 8e307)] * 2
+    assert Box(wide).to_user(np.array([1.0, -1.0])).tolist() == [8e307, -8e307]
+    with pytest.raises(ValueError, match=r"ball around bounds as wide as these .* keep to region='box'"):
+        Box(wide, region="ball")
+    with pytest.raises(ValueError, match="ball around bounds"):
+        Box([(-4e307, 4e307)] * 2 + [(0, 1)] * 40, region="ball")
+    space = Box([(-4e307, 4e307)] * 2, region="ball")
+    for direction in ([1.0, 0.0], [0.0, -1.0], [0.6, 0.8]):
+        assert np.isfinite(space.to_user(space.domain.radius * np.array(direction))).all()
+
+
 def test_the_box_clips_and_the_ball_does_not():
     z = np.array([1.2, -0.3])
     bounds = [(0.0, 2.0)] * 2

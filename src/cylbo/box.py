@@ -42,6 +42,13 @@ class Box:
         self._center_in_box = self._to_box(self.center)
         self.center.flags.writeable = False
         self.domain = Domain.around(self._center_in_box, within_box=region == "box")
+        with np.errstate(over="ignore"):
+            reach = 0.5 * (self.domain.radius + 2.0) * (self.high - self.low)  # as `to_user` measures it
+        if region == "ball" and not np.isfinite(reach).all():
+            raise ValueError(
+                "the ball around bounds as wide as these goes beyond the largest number there is; keep to region='box' "
+                "or change the unit of the widest parameters."
+            )
 
     n_points: float = math.inf  # different points
 
