@@ -502,14 +502,14 @@ def test_any_nonnegative_integer_is_a_seed(seed):
 
 
 @pytest.mark.parametrize("name", ["max_suggest_seconds", "max_memory"])
-@pytest.mark.parametrize("limit", [0, -1.0, math.nan, math.inf, True, "1", 1j, pytest.param(10**400, id="huge")])
+@pytest.mark.parametrize("limit", [0, -1.0, math.nan, True, "1", 1j])
 def test_a_bad_limit_gets_a_clear_error(name, limit):
     with pytest.raises(ValueError, match=f"{name} must be a positive number or None, got"):
         make(**{name: limit})
 
 
 @pytest.mark.parametrize("name", ["max_suggest_seconds", "max_memory"])
-@pytest.mark.parametrize("limit", [5e-324, 1e-9, Fraction(1, 3), np.float32(2.0), 10**20, sys.float_info.max], ids=str)
+@pytest.mark.parametrize("limit", [5e-324, 1e-9, Fraction(1, 3), np.float32(2.0), 10**20, sys.float_info.max, math.inf], ids=str)
 def test_any_positive_number_is_a_limit(name, limit):
     assert played(make(**{name: limit}), 4).best is not None
 
