@@ -509,7 +509,9 @@ def test_a_bad_limit_gets_a_clear_error(name, limit):
 
 
 @pytest.mark.parametrize("name", ["max_suggest_seconds", "max_memory"])
-@pytest.mark.parametrize("limit", [5e-324, 1e-9, Fraction(1, 3), np.float32(2.0), 10**20, sys.float_info.max, math.inf], ids=str)
+@pytest.mark.parametrize(
+    "limit", [5e-324, Fraction(1, 3), np.float32(2.0), 10**20, sys.float_info.max, math.inf], ids=str
+)
 def test_any_positive_number_is_a_limit(name, limit):
     assert played(make(**{name: limit}), 4).best is not None
 
