@@ -56,7 +56,11 @@ def make(storage, *, bounds=BOX, seed=0, method=CHEAP, resume=True, **options):
 
 def bits(trials):
     """All that a trial is but for the seconds that its suggestion took, to the last bit."""
-    return [(t.id, t.x.tobytes(), struct.pack("d", t.value), t.status, t.origin, t.reason) for t in trials]
+
+    def told(t):
+        return np.array([t.value, t.std, *t.constraints]).tobytes()
+
+    return [(t.id, t.x.tobytes(), told(t), t.status, t.origin, t.reason, repr(dict(t.info))) for t in trials]
 
 
 def files(path):
@@ -129,7 +133,8 @@ def _logged_run(path, method):
         return bowl(x)
 
     try:
-        run(fun, method=method, storage=path, resume=True, callback=lambda trial: note("told", trial.x))
+        # Not noisy, so that no point is evaluated again to find out
+        run(fun, method=method, noisy=False, storage=path, resume=True, callback=lambda trial: note("told", trial.x))
     except BaseException:
         traceback.print_exc()
         return 1
@@ -147,7 +152,7 @@ def test_runs_that_are_killed_again_and_again_give_the_points_of_one_that_was_no
     assert done.returncode == 0, done.stderr
     runs, kills = map(int, done.stdout.split())
     assert kills >= ATTEMPTS
-    calm = run(method=METHODS[name])
+    calm = run(method=METHODS[name], noisy=False)
     points = [trial.x.tobytes().hex() for trial in calm.trials]
     repeated = 0
     for i in range(runs):
@@ -267,6 +272,35 @@ def test_trials_that_were_open_are_open_still_and_the_next_asks_take_account_of_
         assert bits(opt.trials) == bits(calm.trials)
         assert len(opt.history.of("open")) >= 2
         assert (opt.best and opt.best.id) == (calm.best and calm.best.id)
+
+
+@every_method
+def test_a_batch_is_open_still_and_the_next_one_takes_account_of_it(path, method):
+    calm = cylbo.Optimizer(BOX, seed=0, method=method)
+    with make(path, method=method) as opt:
+        for each in (opt, calm):
+            for trial in each.ask(3):
+                each.tell(trial, bowl(trial.x))
+            each.ask(4)
+    with make(path, method=method) as opt:
+        assert bits(opt.trials) == bits(calm.trials)
+        assert [trial.id for trial in opt.history.of("open")] == [3, 4, 5, 6]
+        for each in (opt, calm):
+            each.ask(2)
+            each.tell(5, bowl(each.trials[5].x))
+            each.ask()
+        assert bits(opt.trials) == bits(calm.trials)
+    assert bits(cylbo.load(path).trials) == bits(calm.trials)
+
+
+def test_a_batch_that_ends_a_finite_space_is_open_still(path):
+    space = cylbo.Space(k=cylbo.Integer(0, 4), b=cylbo.Boolean())
+    with make(path, bounds=space) as opt:
+        assert len(opt.ask(100)) == 10
+    with make(path, bounds=space) as opt:
+        assert len(opt.history.of("open")) == 10
+        with pytest.raises(cylbo.SpaceExhaustedError):
+            opt.ask(1)
 
 
 def test_minimize_finishes_what_an_ask_began(path):
@@ -407,6 +441,7 @@ OTHERS = {
     "fewer x0": ({"x0": X0[:2], "y0": [1.0, 2.0]}, "another x0"),
     "y0": ({"y0": [1.0, 2.0, 3.5]}, "another y0"),
     "no y0": ({"y0": None}, "another y0"),
+    "noise": ({"noisy": True}, "another noisy: null, not true"),
 }
 FIRST = {"center": [0.5, 20.0, -4.75], "x0": X0, "y0": [1.0, 2.0, 3.0]}
 
@@ -547,15 +582,29 @@ DAMAGES = {
     "x0 of another dimension": "UPDATE header SET json = '[[1.0]]' WHERE name = 'x0'",
     "x0 that are no points": "UPDATE header SET json = '[1.0]' WHERE name = 'x0'",
     "y0 without x0": "UPDATE header SET json = '[1.0]' WHERE name = 'y0'",
+    "header without its noise": "DELETE FROM header WHERE name = 'noisy'",
+    "noise as text": "UPDATE header SET json = '\"yes\"' WHERE name = 'noisy'",
+    "negative std": "UPDATE trials SET std = -0.5 WHERE id = 2",
+    "infinite std": "UPDATE trials SET std = 9e999 WHERE id = 2",
+    "std as text": "UPDATE trials SET std = 'much' WHERE id = 2",
+    "constraints that are no JSON": "UPDATE trials SET constraints = '[' WHERE id = 2",
+    "constraints that are no list": "UPDATE trials SET constraints = '{}' WHERE id = 2",
+    "constraints as text": """UPDATE trials SET constraints = '["a"]' WHERE id = 2""",
+    "infinite constraints": "UPDATE trials SET constraints = '[Infinity]' WHERE id = 2",
+    "info that is no JSON": "UPDATE trials SET info = '{' WHERE id = 2",
+    "info that is no dict": "UPDATE trials SET info = '[]' WHERE id = 2",
     "memory that is no JSON": "UPDATE memory SET json = 'fits'",
     "memory that is a list": "UPDATE memory SET json = '[]'",
-    "memory that lacks a part": """UPDATE memory SET json = '{"state": null}'""",
+    "memory that is empty": "UPDATE memory SET json = '{}'",
+    "memory without limits": "UPDATE memory SET json = json_remove(json, '$.limits')",
+    "limits that are a list": "UPDATE memory SET json = json_set(json, '$.limits', json('[]'))",
+    "limits that are no fits": """UPDATE memory SET json = json_set(json, '$.limits', json('{"failure": {}}'))""",
+    "limits that were sampled": """UPDATE memory SET json = json_set(
+        json, '$.limits', json('{"failure": {"kind": "chain", "theta": [0.0], "widths": [1.0]}}'))""",
     "state without a kind": "UPDATE memory SET json = json_set(json, '$.state', json('{}'))",
     "state of an unknown kind": """UPDATE memory SET json = json_set(json, '$.state', json('{"kind": "oracle"}'))""",
-    "state that lacks a part": """UPDATE memory SET json = json_set(json, '$.state', json('{"kind": "fits"}'))""",
+    "state that lacks a part": "UPDATE memory SET json = json_remove(json, '$.state.told_noise')",
     "state without its form": "UPDATE memory SET json = json_set(json, '$.state.thetas', json('[]'))",
-    "limits that are a list": "UPDATE memory SET json = json_set(json, '$.limits', json('[]'))",
-    "limits of an unknown kind": """UPDATE memory SET json = json_set(json, '$.limits', json('{"failure": {}}'))""",
 }
 
 
@@ -883,6 +932,68 @@ def test_a_file_gives_back_what_minimize_returned(path):
     with pytest.raises(ValueError, match="read-only"):
         stored.trials[0].x[0] = 7.0
     assert files(path).keys() == {"run.db"}
+
+
+def outcome(x):
+    return {"value": bowl(x), "std": 0.1 + abs(x[0]) / 3.0, "constraints": [x[0] - 1.0 / 3.0, -x[1]]}
+
+
+def test_noise_and_constraints_come_back_bit_by_bit_and_the_run_goes_on_with_them(path):
+    calm = run(outcome, budget=8)
+    for n in (3, 5, 8):
+        run(outcome, budget=n, storage=path, resume=True)
+    stored = cylbo.load(path)
+    assert bits(stored.trials) == bits(calm.trials)
+    assert all(trial.constraints == tuple(outcome(trial.x)["constraints"]) for trial in stored.trials)
+    assert [trial.std for trial in stored.trials] == [outcome(trial.x)["std"] for trial in stored.trials]
+
+
+def test_what_was_not_told_comes_back_as_such(path):
+    with make(path) as opt:
+        opt.tell(opt.ask(), 1.0)
+        opt.tell(opt.ask(), 1.0, std=0.0)
+        opt.fail(opt.ask())
+    assert [repr(trial.std) for trial in cylbo.load(path).trials] == ["nan", "0.0", "nan"]
+    assert [trial.constraints for trial in cylbo.load(path).trials] == [()] * 3
+
+
+def test_the_number_of_constraints_is_kept_too(path):
+    with make(path) as opt:
+        opt.tell(opt.ask(), 1.0, constraints=[1.0, 2.0])
+    with make(path) as opt, pytest.raises(ValueError, match="expected 2 constraints as with trial 0, got 1"):
+        opt.tell(opt.ask(), 1.0, constraints=[1.0])
+
+
+@pytest.mark.parametrize("budget", [{"max_suggest_seconds": 1e-9}, {"max_suggest_seconds": 1e6}, {"max_memory": 1}])
+def test_what_a_budget_left_room_for_comes_back(path, budget):
+    result = run(budget=6, storage=path, noisy=False, **budget)
+    stored = cylbo.load(path)
+    assert bits(stored.trials) == bits(result.trials)
+    for trial in stored.trials[2:]:
+        assert {"acquisition", "points", "fit_points", "candidates"} <= set(trial.info)
+        assert (trial.info["points"], trial.info["fit_points"]) == (trial.id, trial.id)
+    assert [dict(trial.info) for trial in stored.trials[:2]] == [{}, {}]
+
+
+def test_a_run_may_go_on_with_another_budget(path):
+    # It is no part of what the run is about, and another machine may need another one
+    run(budget=3, storage=path, noisy=False, max_memory=1e9)
+    result = run(budget=5, storage=path, noisy=False, resume=True)
+    assert ["points" in trial.info for trial in result.trials] == [False, False, True, False, False]
+    again = run(budget=6, storage=path, noisy=False, resume=True, max_suggest_seconds=1e6)
+    assert again.trials[-1].info["points"] == 5
+
+
+def test_a_run_that_goes_on_is_as_well_as_it_was(path):
+    with make(path) as opt:
+        for i in range(13):
+            trial = opt.ask()
+            opt.fail(trial) if i % 6 == 4 else opt.tell(trial, **outcome(trial.x))
+        health = opt.health()
+    assert health.evaluations == 11
+    assert math.isfinite(health.calibration)
+    with make(path) as opt:
+        assert repr(opt.health()) == repr(health)
 
 
 def test_a_file_without_a_success_says_so(path):
