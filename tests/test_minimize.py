@@ -4,6 +4,8 @@ import dataclasses
 import math
 import numbers
 import sys
+from collections import UserDict
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -478,6 +480,103 @@ def test_the_objective_may_call_minimize_itself():
 
     plain = run(lambda x: run(budget=3).fun + x[0] ** 2, budget=4)
     assert np.allclose(run(outer, budget=4).x_iters, plain.x_iters)
+
+
+# ---- an objective that says more than its value
+
+
+@pytest.mark.parametrize("kind", [dict, MappingProxyType, UserDict])
+def test_a_dict_of_the_value_is_as_good_as_the_value(kind):
+    plain, told = run(), run(lambda x: kind({"value": bowl(x)}))
+    assert np.array_equal(plain.x_iters, told.x_iters)
+    assert plain.func_vals.tolist() == told.func_vals.tolist()
+    assert (plain.fun, plain.message) == (told.fun, told.message)
+
+
+def test_noise_and_constraints_of_a_dict_are_told():
+    def outcome(x):
+        return {"value": bowl(x), "std": 0.5, "constraints": np.array([x[0], -1.0])}
+
+    result = run(outcome, budget=8)
+    for trial in result.trials:
+        assert (trial.value, trial.std) == (bowl(trial.x), 0.5)
+        assert trial.constraints == (trial.x[0], -1.0)
+    assert result.x[0] <= 0.0
+
+
+def test_the_best_point_keeps_the_constraints():
+    result = run(lambda x: {"value": bowl(x), "constraints": [0.1 - x[0]]}, budget=9)
+    allowed = [trial for trial in result.trials if trial.x[0] >= 0.1]
+    assert result.success
+    assert result.fun == min(trial.value for trial in allowed)
+    assert result.fun == bowl(result.x)
+    assert 0 < len(allowed) < 9
+
+
+def test_if_no_point_keeps_the_constraints_the_result_says_so():
+    result = run(lambda x: {"value": bowl(x), "constraints": [1.0 + x[0]]}, budget=4, bounds=[(0.0, 1.0)] * 2)
+    assert (result.x, result.success) == (None, False)
+    assert math.isnan(result.fun)
+    assert result.message.startswith("used the budget of 4 evaluations; no evaluation kept every constraint")
+    assert not np.isnan(result.func_vals).any()
+
+
+WRONG_OUTCOMES = {
+    "nothing": ({}, TypeError, "value"),
+    "another name": ({"loss": 1.0}, TypeError, "loss"),
+    "a name too many": ({"value": 1.0, "time": 3.0}, TypeError, "time"),
+    "the trial": ({"value": 1.0, "trial": 0}, TypeError, "trial"),
+    "a number as a name": ({0: 1.0}, TypeError, ""),
+    "no number": ({"value": None}, TypeError, "expected one real number, got NoneType None for trial 2"),
+    "a dict in the dict": ({"value": {"value": 1.0}}, TypeError, "expected one real number"),
+    "negative noise": ({"value": 1.0, "std": -0.5}, ValueError, "expected std >= 0, got -0.5 for trial 2"),
+    "noise that is none": ({"value": 1.0, "std": "0.5"}, TypeError, "expected std to be one real number"),
+    "a constraint": ({"value": 1.0, "constraints": 1.0}, TypeError, "constraints must be a list of numbers, got 1.0"),
+    "a text": ({"value": 1.0, "constraints": "no"}, TypeError, "constraints must be a list of numbers, got 'no'"),
+    "names": ({"value": 1.0, "constraints": {"a": 1.0}}, TypeError, "constraints must be a list of numbers"),
+    "texts": ({"value": 1.0, "constraints": ["a"]}, TypeError, r"expected constraints\[0\] to be one real number"),
+    "no constraints": ({"value": 1.0, "constraints": []}, ValueError, "expected 2 constraints .* trial 0, got 0"),
+    "left out": ({"value": 1.0}, ValueError, "expected 2 constraints .* trial 0, got 0"),
+    "too few": ({"value": 1.0, "constraints": [1.0]}, ValueError, "expected 2 constraints .* trial 0, got 1"),
+    "too many": ({"value": 1.0, "constraints": [1.0] * 3}, ValueError, "expected 2 constraints .* trial 0, got 3"),
+    "a number": (1.0, ValueError, "expected 2 constraints as with trial 0, got 0 for trial 2"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), WRONG_OUTCOMES.values(), ids=WRONG_OUTCOMES)
+@pytest.mark.parametrize("on_error", ["raise", "fail"])
+def test_a_dict_of_something_else_stops_the_run_with_the_result_so_far(wrong, error, message, on_error):
+    fun = Recorded(lambda x: {"value": bowl(x), "constraints": [-1.0, 0.0]} if len(fun.x) < 3 else wrong)
+    said = f"the objective must return one real number, or a dict of value, std and constraints: .*{message}"
+    with pytest.raises(error, match=said) as caught:
+        run(fun, on_error=on_error)
+    assert len(fun.x) == 3
+    result = caught.value.result
+    assert [trial.status for trial in result.trials] == ["done", "done", "failed"]
+    assert result.fun == min(result.func_vals[:2])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 10**400], ids=["nan", "inf", "-inf", "huge"])
+@pytest.mark.parametrize("where", ["value", "std", "constraints"])
+def test_a_number_of_a_dict_that_is_not_finite_is_a_failed_evaluation(bad, where):
+    fine = {"value": 1.0, "std": 0.1, "constraints": [-1.0]}
+    broken = {**fine, where: [bad] if where == "constraints" else bad}
+    fun = Recorded(lambda x: broken if len(fun.x) in (1, 4) else {**fine, "value": bowl(x)})
+    result = run(fun, budget=6)
+    assert [trial.status for trial in result.trials] == ["failed", "done", "done", "failed", "done", "done"]
+    assert np.isnan(result.func_vals).tolist() == [True, False, False, True, False, False]
+    assert result.trials[0].reason.startswith("the objective returned {'value': ")
+    assert result.trials[0].constraints == ()
+    assert result.success
+
+
+def test_what_was_said_of_noise_and_budgets_reaches_the_search():
+    for bad in ("yes", 1, 0.0):
+        with pytest.raises(TypeError, match="noisy must be True, False or None, got"):
+            run(noisy=bad)
+    result = run(noisy=False, max_suggest_seconds=1e6, max_memory=1e12, budget=4)
+    assert [dict(trial.info).get("points") for trial in result.trials] == [None, None, 2, 3]
+    assert not any("points" in trial.info for trial in run(budget=4).trials)
 
 
 # ---- repeatability
