@@ -295,6 +295,93 @@ def test_nothing_but_failures_keeps_working(method):
     assert all(inside(t.x) for t in opt.trials)
 
 
+# ---- batches
+
+
+@every_method
+@pytest.mark.parametrize("n_told", [0, 1, 4])
+def test_a_batch_is_as_many_asks_one_by_one(method, n_told):
+    together, one_by_one = (played(make(method=method), n_told) for _ in range(2))
+    batch = together.ask(4)
+    assert type(batch) is list
+    assert [type(trial) for trial in batch] == [cylbo.Trial] * 4
+    assert [trial.status for trial in batch] == ["open"] * 4
+    assert [trial.id for trial in batch] == list(range(n_told, n_told + 4))
+    assert pairwise_different(together.trials)
+    assert all(inside(trial.x) for trial in batch)
+    for _ in range(4):
+        one_by_one.ask()
+    assert state(together) == state(one_by_one)
+    for opt in (together, one_by_one):  # and in any order what comes after
+        for trial in reversed(opt.history.of("open")):
+            opt.tell(trial, bowl(trial.x))
+    assert together.ask().x.tobytes() == one_by_one.ask().x.tobytes()
+
+
+@pytest.mark.parametrize("n", [1, np.int64(1), np.uint8(1)])
+def test_a_batch_of_one_is_a_list_too(n):
+    [trial] = make().ask(n)
+    assert trial.origin == "center"
+
+
+@pytest.mark.parametrize("asked", [lambda opt: opt.ask(), lambda opt: opt.ask(None)])
+def test_without_a_number_an_ask_is_one_trial(asked):
+    assert asked(make()).id == 0
+
+
+def test_a_batch_begins_with_the_points_that_were_given():
+    x0 = [[0.0, 11.0, -4.2], [1.0, 12.0, -4.4]]
+    opt = make(x0=x0)
+    assert [trial.origin for trial in opt.ask(4)] == ["given", "given", "center", "random"]
+
+
+@pytest.mark.parametrize("n", [0, -1, True, False, 2.5, 2.0, "3", math.nan, [2], np.int64(0)])
+def test_a_batch_of_no_size_gets_a_clear_error_and_changes_nothing(n):
+    opt = played(make(), 3)
+    before = state(opt)
+    with pytest.raises(ValueError, match=r"n must be an integer of at least 1, got .*ask\(\) without it"):
+        opt.ask(n)
+    assert state(opt) == before
+
+
+@pytest.mark.parametrize("name", ["default", "cylinder"])
+def test_a_batch_ends_where_a_finite_space_does(name):
+    space = cylbo.Space(k=cylbo.Integer(0, 4), b=cylbo.Boolean())
+    opt = make(space, method=METHODS[name])
+    first = opt.ask(4)
+    assert len(first) == 4
+    opt.fail(first[0])
+    opt.tell(first[1], 1.0)
+    assert len(opt.ask(3)) == 3
+    assert len(opt.ask(100)) == 3
+    assert len({(t.params["k"], t.params["b"]) for t in opt.trials}) == 10
+    before = state(opt)
+    for n in (1, 7, None):
+        with pytest.raises(cylbo.SpaceExhaustedError, match="all 10 points of the space"):
+            opt.ask(n)
+    assert state(opt) == before
+
+
+def test_an_error_in_the_middle_of_a_batch_leaves_what_was_asked_open(monkeypatch):
+    opt = played(make(), 3)
+    suggest, calls = cylbo.optimizer.suggest, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return suggest(*args)
+
+    monkeypatch.setattr("cylbo.optimizer.suggest", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        opt.ask(5)
+    assert [trial.id for trial in opt.history.of("open")] == [3, 4]
+    twin = played(make(), 3)
+    twin.ask(5)
+    opt.ask(3)
+    assert state(opt) == state(twin)
+
+
 # ---- bad values, ids and trials change nothing
 
 BAD_VALUES = {
