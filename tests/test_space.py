@@ -538,6 +538,15 @@ def test_a_bad_shape_gets_a_clear_error(kind, shape):
         kind(0, 1, shape=shape)
 
 
+@pytest.mark.parametrize("shape", [10**12, 10**400, (10**4, 10**4), [2] * 64], ids=["1e12", "1e400", "1e8", "2^64"])
+@pytest.mark.parametrize("kind", [Real, Integer])
+def test_more_numbers_than_memory_get_a_clear_error(kind, shape):
+    with pytest.raises(
+        ValueError, match=f"{kind.__name__} expected at most 10000000 numbers in an array, got a shape of"
+    ):
+        kind(0, 1, shape=shape)
+
+
 @pytest.mark.parametrize("shape", [3, (3,), [3], np.int64(3), (np.int8(3),)])
 def test_a_shape_may_be_a_number_or_a_sequence(shape):
     parameter = Real(0, 1, shape=shape)
@@ -555,6 +564,7 @@ class Colour(StrEnum):
         ([], ValueError, "at least two choices in a list, got"),
         (["a"], ValueError, "at least two choices in a list, got"),
         ("ab", ValueError, "at least two choices in a list, got 'ab'"),
+        (b"ab", ValueError, "at least two choices in a list, got b'ab'"),
         ({"a", "b"}, ValueError, "at least two choices in a list"),
         (3, ValueError, "at least two choices in a list, got 3"),
         (None, ValueError, "at least two choices in a list, got None"),

@@ -27,6 +27,7 @@ from cylbo.geometry import Array
 __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
 
 LARGEST_INTEGER = 2**53  # float64 tells integers apart up to here
+LARGEST_SIZE = 10_000_000  # numbers in an array; far less is practical, far more would not fit into memory
 CLIMBED_LEVELS = 32  # integers with more values than these are climbed as if they were real, and rounded at the end
 
 Value = Any  # a number, a category or an array of numbers
@@ -122,6 +123,8 @@ class _Number(Parameter):
         sizes = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
         if not all(isinstance(k, numbers.Integral) and not isinstance(k, bool) and k > 0 for k in sizes):
             raise ValueError(f"{kind} expected a shape of positive integers, got {shape!r}.")
+        if math.prod(sizes) > LARGEST_SIZE:
+            raise ValueError(f"{kind} expected at most {LARGEST_SIZE} numbers in an array, got a shape of {shape!r}.")
         self.low, self.high, self.log, self.shape = low, high, bool(log), tuple(int(k) for k in sizes)
         self.width = self.size
 
@@ -272,7 +275,7 @@ class Categorical(Parameter):
 
         Without a default it is ..., because None may be a choice; where it is not, None is no default either.
         """
-        is_list = isinstance(choices, Sequence) and not isinstance(choices, str)  # sets have no order to keep
+        is_list = isinstance(choices, Sequence) and not isinstance(choices, str | bytes)  # sets have no order to keep
         self.choices = tuple(choices) if is_list else ()
         if len(self.choices) < 2:
             raise ValueError(f"Categorical expected at least two choices in a list, got {choices!r}.")
