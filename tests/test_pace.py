@@ -607,7 +607,6 @@ def test_the_point_that_is_evaluated_once_more_to_find_out_about_noise_is_the_be
     method = dataclasses.replace(CHEAP, learn=unsure)
     made = suggest(every, None, Box([(-1, 1)] * 2).domain, method, rng(), budget=Budget(memory=1.0))
     assert made.rung == "repeated"
-    assert made.again == 89
     assert np.array_equal(made.x, every.x[89])
 
 
