@@ -672,6 +672,15 @@ def test_a_missing_file_is_not_loaded_and_not_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "circle"], ids=["too long", "circle"])
+def test_a_name_that_leads_nowhere_gets_a_clear_error(tmp_path, name):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for begin in (make, cylbo.load):
+        with pytest.raises(cylbo.StorageError, match=rf"{name}.*; (choose another|check the) name"):
+            begin(tmp_path / name)
+    assert [each.name for each in tmp_path.iterdir()] == ["circle"]
+
+
 @pytest.mark.parametrize("lock", ["a folder", "no database"])
 def test_a_lock_that_cannot_be_taken_gets_a_clear_error(path, lock):
     beside = path.with_name("run.db-lock")

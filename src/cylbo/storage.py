@@ -105,7 +105,8 @@ class Store:
         run, is in use, damaged or no run at all, or if it is there and `resume` is False.
         """
         with ExitStack() as undo:
-            lock = undo.enter_context(closing(_locked(path)))
+            with _explained(path, "choose another name"):
+                lock = undo.enter_context(closing(_locked(path)))
             if _is_blank(path):
                 store = cls(path, lock, _created(path, run))
             elif not resume:
@@ -160,7 +161,9 @@ class Store:
 
 def read(path: Path) -> Stored:
     """All that a file holds, which is left as it is. Raises StorageError if it is not the whole file of a run."""
-    if not path.exists():
+    with _explained(path, "check the name"):
+        is_there = path.exists()
+    if not is_there:
         raise StorageError(f"there is no file {path}; check the name, or begin the run that is to be stored there.")
     with _explained(path), closing(_connected(path, read_only=True)) as db:
         application, version = (db.execute(f"PRAGMA {key}").fetchone()[0] for key in ("application_id", "user_version"))
@@ -404,8 +407,11 @@ def _locked(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, advice: str = "what was told before is in it") -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where damage is quoted in SQLite's own message
-        raise StorageError(f"{path} cannot be used: {error}; what was told before is in it.") from error
+    except StorageError:
+        raise
+    # Besides what SQLite and the system say: links in a circle, and damage that SQLite quotes in its own message
+    except (sqlite3.Error, OSError, RuntimeError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be used: {error}; {advice}.") from error
