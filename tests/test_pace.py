@@ -106,19 +106,21 @@ def test_a_descent_ends_with_the_first_evaluation_after_its_time_at_the_best_it_
     assert np.array_equal(theta, where)
 
 
-def test_the_best_that_a_descent_saw_need_not_be_the_last(evaluated, monkeypatch):
-    # A line search may try what is worse; here every evaluation after the third is
-    call = Evidence.__call__
+def test_the_best_that_a_descent_saw_need_not_be_the_last(monkeypatch, clock):
+    # A line search may try what is worse than what it tried before
+    values, thetas = [5.0, 4.0, 1.0, 3.0, 2.0], []
 
-    def rising(self, theta):
-        value, gradient = call(self, theta)
-        return value + 1e3 * max(len(evaluated) - 3, 0), gradient
+    def scripted(self, theta):
+        thetas.append(theta.copy())
+        clock.now += 1.0
+        return values[len(thetas) - 1], np.ones_like(theta)
 
-    monkeypatch.setattr(Evidence, "__call__", rising)
-    evidence = Evidence(*data(), Beliefs(), PLAIN, until=6.0)
-    _, theta = evidence.descended(evidence.upper - 0.5, 50)
-    assert len(evaluated) == 7
-    assert np.array_equal(theta, min(evaluated[:3], key=lambda seen: seen[1])[2])
+    monkeypatch.setattr(Evidence, "__call__", scripted)
+    evidence = Evidence(*data(), Beliefs(), PLAIN, until=4.0)
+    value, theta = evidence.descended(evidence.prior_mean, 50)
+    assert len(thetas) == 5
+    assert value == 1.0
+    assert np.array_equal(theta, thetas[2])
 
 
 @pytest.mark.parametrize("seconds", [0.0, 3.0, 12.0, 20.0, 30.0, 40.0])
@@ -784,6 +786,28 @@ def test_with_seconds_to_spare_the_points_are_those_without_a_budget(clock):
     for a, b in zip(free, hurried, strict=True):
         planned = {"points": b.id, "fit_points": b.id, "candidates": 1.0} if b.id >= 2 else {}
         assert b.info == {**a.info, **planned}
+
+
+@pytest.mark.parametrize(
+    ("budget", "n_sobol", "n_spray"), [(Budget(seconds=1e-9), 1, 1), (Budget(memory=1.0), 32, 8)], ids=str
+)
+def test_what_there_is_room_for_is_what_is_used(monkeypatch, budget, n_sobol, n_spray):
+    wound(monkeypatch)
+    monkeypatch.setattr(pace, "FEWEST_POINTS", 7)
+    sizes = {"process": [], "fits": [], "candidates": []}
+
+    def noted(room, name, key, sizes_of):
+        original = getattr(room, name)
+        monkeypatch.setattr(room, name, lambda *a, **o: sizes[key].extend(sizes_of(*a)) or original(*a, **o))
+
+    noted(suggest_room, "_Model", "process", lambda known, *_: [len(known.y)])
+    noted(learn_room, "fit", "fits", lambda evidence, *_: [len(evidence.x)])
+    noted(suggest_room, "best_starts", "candidates", lambda groups, *_: [len(group) for group in groups])
+    method = dataclasses.replace(CHEAP, fit_points=5)
+    made = suggest(known(30, exact=True), None, Box([(-1, 1)] * 2).domain, method, rng(), budget=budget)
+    assert (made.info["points"], made.info["fit_points"]) == (7, 5)
+    assert made.info["candidates"] == (0.02 if n_sobol == 1 else 1.0)
+    assert sizes == {"process": [7], "fits": [5] * 3, "candidates": [n_sobol, *[n_spray] * 5, 7]}
 
 
 def test_an_info_says_what_there_was_room_for(monkeypatch):

@@ -110,7 +110,7 @@ class _Timed:
             return value, gradient
         i = int(np.argmax(np.where(np.isnan(value), -np.inf, value)))
         if value[i] > self.best_value:
-            self.best_x, self.best_value = x[[i]].copy(), float(value[i])
+            self.best_x, self.best_value = x[[i]], float(value[i])
         if time.perf_counter() > self._until:
             raise OutOfTimeError
         return value, gradient
