@@ -29,6 +29,8 @@ MIXED = Space(
 POINT = {
     "lr": 1e-3, "depth": 12, "act": "tanh", "bias": True, "w": [[-1.0, 3.0], [1.0, 0.0]], "n": [1, 1000, 30],
 }  # fmt: skip
+ENDLESS = []
+ENDLESS.append(ENDLESS)
 
 
 def column(*values):
@@ -379,6 +381,7 @@ def test_the_order_of_names_in_a_dict_does_not_matter():
         ({"lr": "0.01"}, TypeError, r"x0\['lr'\] must be one number, got '0.01'"),
         ({"lr": None}, TypeError, r"x0\['lr'\] must be one number"),
         ({"lr": 0.01j}, TypeError, r"x0\['lr'\] must be one number"),
+        ({"lr": ENDLESS}, TypeError, r"x0\['lr'\] must be one number, got \[\[\.\.\.\]\]"),
         ({"lr": [0.01]}, TypeError, r"x0\['lr'\] must be one number"),
         ({"depth": 0}, ValueError, r"x0\['depth'\] must lie within \(1, 12\), got 0"),
         ({"depth": 13}, ValueError, r"x0\['depth'\] must lie within"),

@@ -152,8 +152,12 @@ class _Number(Parameter):
     def checked(self, value: Value, name: str) -> Array:  # -> (p,)
         """Numbers within the range, in the right shape."""
         entries = np.asarray(value, object)  # where True is not 1, and lists of lists may be ragged
-        none = np.ma.is_masked(value) or any(isinstance(entry, bool | np.bool_) for entry in entries.flat)
-        if none or entries.shape != self.shape or (array := np.asarray(value)).dtype.kind not in "iuf":
+        if (
+            entries.shape != self.shape
+            or np.ma.is_masked(value)
+            or any(isinstance(entry, bool | np.bool_) for entry in entries.flat)
+            or (array := np.asarray(value)).dtype.kind not in "iuf"
+        ):
             what = f"an array of numbers of shape {self.shape}" if self.shape else "one number"
             raise TypeError(f"{name} must be {what}, got {value!r}.")
         numbers_ = array.astype(np.float64).ravel()
