@@ -188,7 +188,7 @@ def read(path: Path) -> Stored:
             [_trial(i, row, space) for i, row in enumerate(rows)],
             Memory() if memory is None else _memory_from_json(json.loads(memory[0])),
         )
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
 
 
