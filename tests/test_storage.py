@@ -663,6 +663,13 @@ def test_a_folder_is_no_file(tmp_path, begin, monkeypatch):
         cylbo.load(tmp_path)
 
 
+def test_a_pipe_is_no_file(path):
+    os.mkfifo(path)
+    for begin in (make, cylbo.load):
+        with pytest.raises(cylbo.StorageError, match="is no plain file"):
+            begin(path)
+
+
 def test_a_missing_folder_is_not_made(tmp_path):
     with pytest.raises(cylbo.StorageError, match=f"there is no folder {tmp_path / 'runs'} .*make it first"):
         make(tmp_path / "runs" / "run.db")

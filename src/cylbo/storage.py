@@ -162,9 +162,11 @@ class Store:
 def read(path: Path) -> Stored:
     """All that a file holds, which is left as it is. Raises StorageError if it is not the whole file of a run."""
     with _explained(path, "check the name"):
-        is_there = path.exists()
+        is_there, is_file = path.exists(), path.is_file()
     if not is_there:
         raise StorageError(f"there is no file {path}; check the name, or begin the run that is to be stored there.")
+    if not is_file:  # a pipe would never answer
+        raise StorageError(f"{path} cannot be used: it is no plain file; check the name.")
     with _explained(path), closing(_connected(path, read_only=True)) as db:
         application, version = (db.execute(f"PRAGMA {key}").fetchone()[0] for key in ("application_id", "user_version"))
         if application != APPLICATION_ID:
@@ -381,8 +383,8 @@ def checked_place(path: Path) -> None:
     """Raise StorageError where no file can be, or where something else than a file is."""
     if path.is_dir():
         raise StorageError(f"{path} is a folder; choose the name of a file.")
-    if path.exists() and not path.is_file():  # a device, say, that must not be replaced
-        raise StorageError(f"{path} is no ordinary file; choose another name.")
+    if path.exists() and not path.is_file():
+        raise StorageError(f"{path} is no plain file; choose another name.")
     if not path.parent.is_dir():
         raise StorageError(f"there is no folder {path.parent} to keep {path.name} in; make it first.")
 
