@@ -1144,6 +1144,14 @@ def test_a_foreign_file_of_a_few_bytes_is_not_taken_for_a_blank_one(tmp_path):
         assert path.read_bytes() == content
 
 
+def test_a_seed_that_cannot_be_written_is_refused_and_no_file_made(path):
+    assert make(None, seed=10**5000, resume=False).ask().id == 0
+    with pytest.raises(ValueError, match="4300 digits"):
+        make(path, seed=10**5000)
+    assert not path.exists()
+    make(path, resume=False).close()
+
+
 def test_resume_without_a_file_is_refused():
     with pytest.raises(ValueError, match="storage="):
         cylbo.Optimizer([(0, 1)], resume=True)

@@ -214,6 +214,7 @@ def _recognised(path: Path, stored: Stored, run: Stored, given: Collection[str])
 
 def _created(path: Path, run: Stored) -> sqlite3.Connection:
     """One transaction: a kill leaves the file blank, or whole."""
+    texts = [(name, json.dumps(value)) for name, value in run.header.items()]  # not all integers can be written
     with _explained(path):
         db = _connected(path)
         try:
@@ -221,7 +222,6 @@ def _created(path: Path, run: Stored) -> sqlite3.Connection:
             db.executescript(
                 f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT};"
             )
-            texts = [(name, json.dumps(value)) for name, value in run.header.items()]
             db.executemany("INSERT INTO header VALUES (?, ?)", texts)
             db.executemany(INSERT, map(_row, run.trials))
             db.execute("COMMIT")
