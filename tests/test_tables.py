@@ -619,7 +619,7 @@ def test_a_place_that_is_none_is_refused(path):
         write(run, path)
     pipe = path.with_name(f"pipe{path.suffix}")
     os.mkfifo(pipe)
-    with pytest.raises(cylbo.StorageError, match="is no ordinary file; choose another name"):
+    with pytest.raises(cylbo.StorageError, match="is no plain file; choose another name"):
         write(run, pipe)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(os.listdir(path.parent)) == sorted([path.name, pipe.name])
