@@ -190,6 +190,14 @@ def test_a_value_that_is_no_number_is_refused_with_its_type(history, value):
         checked_value(value, history[2])
 
 
+@pytest.mark.parametrize(
+    "constraints", [{1.0, -1.0}, {0: 1.0}, "12", b"12", 1.0, frozenset([2.0]), {0: 1.0}.keys()], ids=str
+)
+def test_constraints_without_an_order_are_refused(history, constraints):
+    with pytest.raises(TypeError, match=r"constraints must be a list of numbers, got .* for trial 2"):
+        history.checked_constraints(constraints, history[2])
+
+
 def test_trials_print_what_matters(history):
     assert repr(history[0]) == "Trial(id=0, status='open', x=<2 parameters>)"
     assert repr(close(history, 0, value=0.25, status="done")) == "Trial(id=0, value=0.25, x=<2 parameters>)"

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -118,7 +118,7 @@ class History:
         """As many numbers as every trial of this run has that was told."""
         if constraints is None:
             constraints = ()
-        if isinstance(constraints, str | bytes | Mapping) or not isinstance(constraints, Iterable):
+        if isinstance(constraints, str | bytes | Mapping | Set) or not isinstance(constraints, Iterable):
             raise TypeError(f"constraints must be a list of numbers, got {constraints!r} for trial {trial.id}.")
         hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
         numbers_told = tuple(_checked_number(c, f"constraints[{i}]", hint) for i, c in enumerate(constraints))
