@@ -163,9 +163,10 @@ def test_whoever_says_that_there_is_none_gets_no_point_twice():
     assert opt.best.value == opt.recommended()[1] == arrays(opt)[1].min()
 
 
-@pytest.mark.parametrize("name", ["cylinder", "paper"])
+@pytest.mark.parametrize("name", ["cylinder", "paper", "default"])
 def test_methods_that_never_repeat_do_so_whatever_is_said(name):
-    method = dataclasses.replace(cylbo.METHODS[name], n_sobol=32, sweeps=1, first_sweeps=1, max_steps=2)
+    least = {"n_sobol": 32, "sweeps": 1, "first_sweeps": 1, "max_steps": 2}
+    method = dataclasses.replace(cylbo.METHODS[name], **least, repeats=False)
     opt = played(make(method=method, noisy=True), 6, Noisy(sd=1.0))
     assert not repeated(opt)
     assert opt.best.value == opt.recommended()[1] == arrays(opt)[1].min()

@@ -462,6 +462,23 @@ def test_with_limits_the_log_improvement_and_the_log_chance_add_up():
     np.testing.assert_allclose(model._slope(x)[0], log_chance(model.limits, x)[0], rtol=1e-12)
 
 
+@every_sampled_method
+def test_with_limits_the_logarithm_of_the_improvement_is_taken_also_where_a_method_takes_none(method):
+    data = known(14, failed=4)
+    learned = sampled(data, DOMAIN, None, method, rng())
+    limits, _ = learn_limits(data, {}, DOMAIN, method)
+    model = suggest_room._Model(data, learned, limits, DOMAIN, method)
+    x = rng(2).uniform(-1, 1, (6, D))
+    posterior = model.gp.posterior(x)
+    z = scipy.stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    draws = posterior.mean[..., None] + np.sqrt(posterior.variance)[..., None] * z  # (s, m, draws)
+    improvement = np.maximum(learned.best - draws, 0.0).mean((0, -1))
+    seen = improvement > 1e-4 * improvement.max()  # as far as quantiles see
+    expected = np.log(improvement[seen]) + log_chance(limits, x[seen])[0]
+    np.testing.assert_allclose(model._values(model.gp)(x)[seen], expected, atol=0.05)
+    assert seen.sum() > 2
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_with_limits_the_slope_is_that_of_the_value(allowed):
     model = limited()
