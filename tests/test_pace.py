@@ -725,6 +725,17 @@ def test_a_budget_may_be_any_positive_number(clock, tmp_path, seconds, memory):
     assert dict(opt.trials[-1].info).items() >= {"points": 3, "fit_points": 3, "candidates": 1.0}.items()
 
 
+def test_a_budget_of_another_precision_can_be_stored(clock, tmp_path):
+    options = {"seed": 0, "method": CHEAP, "max_suggest_seconds": np.float32(1e-6)}
+    with cylbo.Optimizer([(0, 1)] * 2, **options, storage=tmp_path / "run.db") as opt:
+        for i in range(3):
+            told(opt, opt.ask(), i)
+    # 32 + 5 * 8 + 2 candidates, each a prediction from two data, in 15 percent of the time
+    share = 0.15 * 1e-6 / (74 * COST.candidate * (2 / 300) ** 2)
+    assert 0.02 < share < 1.0
+    assert cylbo.load(tmp_path / "run.db").trials[2].info["candidates"] == pytest.approx(share, rel=1e-6)
+
+
 # ---- memory
 
 
