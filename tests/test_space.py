@@ -92,6 +92,12 @@ def test_the_ends_and_the_middle_of_a_range_are_minus_one_zero_and_one(parameter
     np.testing.assert_allclose(parameter.encode(column(*values))[:, 0], [-1.0, 0.0, 1.0], atol=1e-10)
 
 
+def test_a_log_range_from_the_smallest_number_on_never_underflows():
+    parameter = Real(5e-324, 1e-300, log=True)
+    with np.errstate(all="raise"):
+        assert parameter.decode(column(-1.0 - 1e-15, -1.0)).tolist() == [[5e-324]] * 2
+
+
 @pytest.mark.parametrize("low", [5e-324, 1e-300, 1.0])
 def test_a_log_range_up_to_the_largest_number_never_leaves_it(low):
     parameter = Real(low, sys.float_info.max, log=True)

@@ -146,7 +146,7 @@ class _Number(Parameter):
         """The inverse, within the range."""
         low, high = (math.log(end) for end in self._ends) if self.log else self._ends
         u = low + 0.5 * (z + 1.0) * (high - low)
-        with np.errstate(over="ignore"):  # next to the largest number there is
+        with np.errstate(over="ignore", under="ignore"):  # next to the largest and the smallest number there is
             return np.clip(np.exp(u) if self.log else u, self.low, self.high)
 
     def checked(self, value: Value, name: str) -> Array:  # -> (p,)
