@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: run test check bench clean
+.PHONY: run test check fuzz bench clean
 
 run: .venv/.run  ## minimise the paper's 20-d Rosenbrock and draw it to demo.png
 	$(BIN)/cylbo demo
@@ -15,6 +15,9 @@ check: .venv/.dev  ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+fuzz: .venv/.dev  ## 20,000 hostile calls
+	$(BIN)/python tests/fuzz.py --calls 20000 --seed 0 1 2 3 --progress
 
 bench: .venv/.dev  ## seconds per suggestion beside BoTorch
 	$(BIN)/python benchmarks/suggest.py

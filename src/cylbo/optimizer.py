@@ -363,7 +363,7 @@ def _checked_limit(name: str, value: float | None, config: Config) -> float | No
     try:
         limit = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     except OverflowError:  # an integer beyond 1e308
-        limit = math.inf
+        limit = math.inf if value > 0 else -math.inf
     if not limit > 0.0:
         raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
     if config.learn is not fitted:
