@@ -607,6 +607,9 @@ DAMAGES = {
     "state without a kind": "UPDATE memory SET json = json_set(json, '$.state', json('{}'))",
     "state of an unknown kind": """UPDATE memory SET json = json_set(json, '$.state', json('{"kind": "oracle"}'))""",
     "state that lacks a part": "UPDATE memory SET json = json_remove(json, '$.state.told_noise')",
+    "state fitted at no number": "UPDATE memory SET json = json_set(json, '$.state.fitted_at', 'often')",
+    "state with a number too few": "UPDATE memory SET json = json_remove(json, '$.state.thetas[0][1][0]')",
+    "state with text among its numbers": "UPDATE memory SET json = json_set(json, '$.state.thetas[0][1][0]', 'a')",
     "state without its form": "UPDATE memory SET json = json_set(json, '$.state.thetas', json('[]'))",
 }
 

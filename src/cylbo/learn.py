@@ -83,7 +83,7 @@ def sampled(
         angular_degree=config.angular_degree if kernel.has_center else None,
         warped=config.warped,
     )
-    chain = state if isinstance(state, Chain) else None
+    chain = state if isinstance(state, Chain) and len(state.theta) == len(layout) else None
     if chain is None:
         start = Chain(layout.initial(y), np.full(len(layout), config.slice_width))
     else:

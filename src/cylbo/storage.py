@@ -188,7 +188,7 @@ def read(path: Path) -> Stored:
             run,
             space,
             [_trial(i, row, space) for i, row in enumerate(rows)],
-            Memory() if memory is None else _memory_from_json(json.loads(memory[0])),
+            Memory() if memory is None else _memory_from_json(json.loads(memory[0]), space.domain.dim),
         )
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
@@ -301,11 +301,11 @@ def _memory_to_json(memory: Memory) -> dict[str, Any]:
     return {"state": state, "limits": limits}
 
 
-def _memory_from_json(stored: dict[str, Any]) -> Memory:
-    limits = {name: _state_from_json(fits) for name, fits in stored["limits"].items()}
+def _memory_from_json(stored: dict[str, Any], dim: int) -> Memory:
+    limits = {name: _state_from_json(fits, dim) for name, fits in stored["limits"].items()}
     if not all(isinstance(fits, Fits) for fits in limits.values()):
         raise ValueError("its memory of limits is not what it should be")
-    state = None if stored["state"] is None else _state_from_json(stored["state"])
+    state = None if stored["state"] is None else _state_from_json(stored["state"], dim)
     return Memory(state, limits)  # type: ignore[arg-type]
 
 
@@ -324,16 +324,28 @@ def _state_to_json(state: Chain | Fits) -> dict[str, Any]:
     }
 
 
-def _state_from_json(stored: dict[str, Any]) -> Chain | Fits:
+def _state_from_json(stored: dict[str, Any], dim: int) -> Chain | Fits:
     if stored["kind"] == "chain":
-        return Chain(np.array(stored["theta"]), np.array(stored["widths"]))
+        theta = _numbers(stored["theta"], len(stored["theta"]))
+        return Chain(theta, _numbers(stored["widths"], len(theta)))
     if stored["kind"] != "fits":
         raise ValueError(f"its state is of the unknown kind {stored['kind']!r}")
-    thetas = {Form(*form): np.array(theta) for form, theta in stored["thetas"]}
-    form = Form(*stored["form"])
+    chosen_at, fitted_at, told_noise = (stored[name] for name in ("chosen_at", "fitted_at", "told_noise"))
+    if (type(chosen_at), type(fitted_at), type(told_noise)) != (int, int, bool):
+        raise ValueError("its state is not what it should be")
+    forms = {Form(*map(bool, form)): theta for form, theta in stored["thetas"]}
+    thetas = {form: _numbers(theta, form.size(dim) + told_noise) for form, theta in forms.items()}
+    form = Form(*map(bool, stored["form"]))
     if form not in thetas:
         raise ValueError("its state lacks the form of the model that was chosen")
-    return Fits(thetas, form, stored["chosen_at"], stored["fitted_at"], stored["told_noise"])
+    return Fits(thetas, form, chosen_at, fitted_at, told_noise)
+
+
+def _numbers(stored: Any, size: int) -> Array:  # noqa: ANN401 - as JSON has it; -> (size,)
+    array = np.array(stored, np.float64)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise ValueError("its hyperparameters are not what they should be")
+    return array
 
 
 def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
