@@ -135,6 +135,19 @@ def test_an_open_point_is_believed_to_come_out_as_predicted(method):
     assert new_variance < 2e-3 * amplitude < 0.1 * variance  # the noise is a thousandth of the amplitude
 
 
+def test_what_an_open_point_promises_is_no_improvement_any_more():
+    # On a slope the first suggestion goes far down; the second must not lie beside it for what that one will reach
+    x = rng(8).uniform(-0.3, 0.3, (12, D))
+    data = Known(x=x, y=x.sum(-1), pending=x[:0], failed=x[:0])
+    first = suggest(data, None, DOMAIN, METHODS["default"], rng())
+    opened = dataclasses.replace(data, pending=first.x[None])
+    learned = fitted(opened, DOMAIN, None, METHODS["default"], rng())
+    alone = suggest_room._Model(data, learned, [], DOMAIN, METHODS["default"])
+    promised = alone.gp.posterior(first.x[None]).mean.item()
+    assert promised < alone.best == learned.best
+    assert suggest_room._Model(opened, learned, [], DOMAIN, METHODS["default"]).best == pytest.approx(promised)
+
+
 @every_method
 def test_no_value_is_invented_for_a_failed_point(method):
     data = known(6)

@@ -136,6 +136,9 @@ class _Model:
             return gp
         # They are believed to come out as predicted, so that the variance there goes and the next point lies elsewhere
         believed = gp.posterior(known.pending).mean.mean(0)
+        # ... and what they are believed to reach is no improvement any more, or the next one would lie beside them
+        if not np.isnan(self.best):
+            self.best = min(self.best, float(believed.min()))
         if noise is not None:
             noise = np.concatenate([noise, np.zeros(len(believed))])
         return self._gp(np.concatenate([known.x, known.pending]), np.concatenate([y, believed]), learned.h, noise)
