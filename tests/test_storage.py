@@ -583,6 +583,8 @@ DAMAGES = {
     "seed as text": "UPDATE header SET json = '\"x\"' WHERE name = 'seed'",
     "negative seed": "UPDATE header SET json = '-1' WHERE name = 'seed'",
     "x0 of another dimension": "UPDATE header SET json = '[[1.0]]' WHERE name = 'x0'",
+    "x0 that have no order": "UPDATE header SET json = '{}' WHERE name = 'x0'",
+    "x0 that are no numbers": "UPDATE header SET json = '[[NaN, 11.0, -4.5]]' WHERE name = 'x0'",
     "x0 that are no points": "UPDATE header SET json = '[1.0]' WHERE name = 'x0'",
     "y0 without x0": "UPDATE header SET json = '[1.0]' WHERE name = 'y0'",
     "header without its noise": "DELETE FROM header WHERE name = 'noisy'",

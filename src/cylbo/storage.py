@@ -252,13 +252,14 @@ def _space(header: Header) -> Box | Frame:
         "method" not in header
         or not isinstance(header["noisy"], bool | None)
         or header["direction"] not in ("minimize", "maximize")
-        or any(len(x) != space.dim for x in (stored["center"], *points))
+        or not isinstance(points, list)
+        or len(stored["center"]) != space.dim
         or (values is not None and len(values) != len(points))
         or not (isinstance(seed, int) and seed >= 0)
     ):
         raise ValueError("its header is not what it should be")
     for x in points:
-        space.params(np.array(x, np.float64))  # raises if a choice is none
+        space.params(_numbers(x, space.dim))  # raises if a choice is none
     return space
 
 
@@ -344,7 +345,7 @@ def _state_from_json(stored: dict[str, Any], dim: int) -> Chain | Fits:
 def _numbers(stored: Any, size: int) -> Array:  # noqa: ANN401 - as JSON has it; -> (size,)
     array = np.array(stored, np.float64)
     if array.shape != (size,) or not np.isfinite(array).all():
-        raise ValueError("its hyperparameters are not what they should be")
+        raise ValueError("its numbers are not what they should be")
     return array
 
 
