@@ -16,8 +16,9 @@ check: .venv/.dev  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+SEEDS ?= 0 1 2 3
 fuzz: .venv/.dev  ## 20,000 hostile calls
-	$(BIN)/python tests/fuzz.py --calls 20000 --seed 0 1 2 3 --progress
+	$(BIN)/python tests/fuzz.py --calls 20000 --seed $(SEEDS) --progress
 
 bench: .venv/.dev  ## seconds per suggestion beside BoTorch
 	$(BIN)/python benchmarks/suggest.py

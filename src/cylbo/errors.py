@@ -9,8 +9,9 @@
     ├── SpaceExhaustedError        every point of a finite space has been asked for
     └── StorageError               a file that cannot be used: missing, damaged, of another run, in use (also OSError)
 
-Plain mistakes in arguments raise ValueError or TypeError. The first three never leave `Optimizer.ask`: a suggestion
-falls back instead (see `suggest.py`).
+Plain mistakes in arguments raise ValueError or TypeError. What an object of yours raises when it is looked at, in its
+`__float__` say, passes as it is. Either way nothing has changed. The first three never leave `Optimizer.ask`: a
+suggestion falls back instead (see `suggest.py`).
 """
 
 __all__ = [
