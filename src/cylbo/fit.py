@@ -39,7 +39,7 @@ from cylbo.hyper import Hyperparameters
 from cylbo.kernel import SQRT5, squared_distances
 from cylbo.outputs import compressed, gaps, in_gaps
 
-__all__ = ["Beliefs", "Evidence", "Fitted", "Form", "at", "fit"]
+__all__ = ["Beliefs", "Evidence", "Fitted", "Form", "Profile", "at", "fit"]
 
 JUDGED = 0.5  # the better half of the values is what a model is judged by ...
 FEWEST_JUDGED = 10  # ... but so many, if there are as many

@@ -82,6 +82,11 @@ class Domain:
         """The number of parameters, d."""
         return len(self.low)
 
+    @property
+    def middle(self) -> Array:  # (d,)
+        """Of the box."""
+        return np.asarray(0.5 * (self.low + self.high))
+
     def project(self, x: Array) -> Array:  # (m, d) -> (m, d)
         """The nearest points that may be proposed."""
         if not self.within_box:

@@ -10,11 +10,10 @@ import numpy as np
 
 from cylbo.box import Box
 from cylbo.config import Config
-from cylbo.fit import Evidence
 from cylbo.frame import Frame
 from cylbo.geometry import Domain
 from cylbo.known import Known
-from cylbo.learn import Fits, State
+from cylbo.learn import State, profiled
 from cylbo.outputs import from_compressed
 from cylbo.trial import Trial
 
@@ -111,12 +110,10 @@ def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | F
 
 def _judged(report: Health, known: Known, state: State, domain: Domain, config: Config) -> Health:
     """The report with what there is to say of the model."""
-    noise = known.told_noise
-    if not isinstance(state, Fits) or len(known.y) < FEWEST_JUDGED or state.told_noise != (noise is not None):
+    last = profiled(known, domain, state, config) if len(known.y) >= FEWEST_JUDGED else None
+    if last is None:
         return report
-    theta = state.thetas[state.form]
-    middle = 0.5 * (domain.low + domain.high)
-    profile = Evidence(known.x, known.y, config.beliefs, state.form, middle=middle, noise=noise).profile(theta)
+    theta, profile = last
     if profile.left_out is None:
         return report
     error, sd = profile.left_out

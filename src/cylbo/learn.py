@@ -17,7 +17,7 @@ from numpy.random import Generator
 
 from cylbo.blend import Blend
 from cylbo.errors import SamplingError
-from cylbo.fit import JUDGED, Evidence, Fitted, Form, at, fit
+from cylbo.fit import JUDGED, Evidence, Fitted, Form, Profile, at, fit
 from cylbo.geometry import Array, Domain
 from cylbo.gp import Data
 from cylbo.hyper import Hyperparameters, Layout, Vector
@@ -29,7 +29,7 @@ from cylbo.slice_sampler import Chain, sample
 if TYPE_CHECKING:
     from cylbo.config import Config
 
-__all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "sampled"]
+__all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "profiled", "sampled"]
 
 NOTED = 0.1  # noise of this share of what separates the good values is no longer a matter of rounding
 NOISE_LEVELS = (1e-7, 1e-5, 3e-2)  # of the starts of a new fit, as shares of the amplitude
@@ -143,13 +143,18 @@ def fitted(
 
 def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)
     """What the last fit expects of another evaluation at each evaluated point; None without one."""
+    last = profiled(known, domain, state, config)
+    return None if last is None else from_compressed(last[1].predicted, last[0][2], known.y)
+
+
+def profiled(known: Known, domain: Domain, state: State, config: "Config") -> tuple[Array, Profile] | None:
+    """The hyperparameters (p,) of the last fit, and what it makes of all data; None without one."""
     noise = known.told_noise
     if not isinstance(state, Fits) or state.told_noise != (noise is not None) or not len(known.y):
         return None
-    middle = 0.5 * (domain.low + domain.high)
     theta = state.thetas[state.form]
-    process = at(Evidence(known.x, known.y, config.beliefs, state.form, middle=middle, noise=noise), theta)
-    return from_compressed(process.predicted, theta[2], known.y)
+    evidence = Evidence(known.x, known.y, config.beliefs, state.form, middle=domain.middle, noise=noise)
+    return theta, evidence.profile(theta)
 
 
 def fits_and_process(
@@ -175,8 +180,7 @@ def fits_and_process(
     d = x.shape[1]
     n = len(x) if count is None else count
     forms = config.forms if forms is None else forms
-    middle = 0.5 * (domain.low + domain.high)
-    evidence = functools.partial(Evidence, x, y, config.beliefs, middle=middle, noise=noise, judged=judged)
+    evidence = functools.partial(Evidence, x, y, config.beliefs, middle=domain.middle, noise=noise, judged=judged)
     among = representative(np.argsort(y, stable=True), config.fit_points)
     if last is not None and last.told_noise != (noise is not None):  # other hyperparameters
         last = None
