@@ -17,7 +17,7 @@ from cylbo.errors import NotPositiveDefiniteError
 from cylbo.gp import Data
 from cylbo.known import Known
 from cylbo.learn import Fits
-from cylbo.limits import Limit, learn_limits, log_chance
+from cylbo.limits import Limit, learn_limits, log_chance, log_chance_slope
 from cylbo.suggest import suggest
 
 D = 3
@@ -78,7 +78,7 @@ def limit(seed, *, share=0.3, caution=1.0, noise=0.2, threshold=0.4):
 def test_the_chance_is_that_of_a_normal_to_lie_below_the_threshold(noise, caution, share):
     one, truth = limit(1, share=share, caution=caution, noise=noise)
     queries = rng(2).uniform(-1.0, 1.0, (6, D))
-    value, _ = one.log_chance(queries)
+    value = one.log_chance(queries)
     assert value.shape == (6,)
     np.testing.assert_allclose(value, [truth(query) for query in queries], rtol=1e-8, atol=1e-10)
     assert np.ptp(value) > 0.1  # not the same everywhere
@@ -90,9 +90,9 @@ def test_the_chance_is_that_of_a_normal_to_lie_below_the_threshold(noise, cautio
 def test_the_gradient_of_the_chance_matches_differences(noise, threshold, share):
     one, _ = limit(3, share=share, caution=2.5, noise=noise, threshold=threshold)
     queries, step = rng(4).uniform(-1.0, 1.0, (5, D)), 1e-4
-    value, gradient = one.log_chance(queries)
+    value, gradient = one.slope(queries)
     for k, shift in enumerate(step * np.eye(D)):
-        near, far = (one.log_chance(queries + j * shift)[0] - one.log_chance(queries - j * shift)[0] for j in (1, 2))
+        near, far = (one.log_chance(queries + j * shift) - one.log_chance(queries - j * shift) for j in (1, 2))
         expected = (8.0 * near - far) / (12.0 * step)
         np.testing.assert_allclose(gradient[:, k], expected, rtol=1e-6, atol=1e-8 * (1.0 + np.abs(value).max()))
 
@@ -100,11 +100,11 @@ def test_the_gradient_of_the_chance_matches_differences(noise, threshold, share)
 def test_chances_of_several_limits_multiply():
     both = [limit(5)[0], limit(6, caution=3.0)[0]]
     queries = rng(7).uniform(-1.0, 1.0, (4, D))
-    value, gradient = log_chance(both, queries)
-    alone = [one.log_chance(queries) for one in both]
+    value, gradient = log_chance_slope(both, queries)
+    alone = [one.slope(queries) for one in both]
     np.testing.assert_allclose(np.exp(value), np.exp(alone[0][0]) * np.exp(alone[1][0]), rtol=1e-12)
     np.testing.assert_allclose(gradient, alone[0][1] + alone[1][1], rtol=1e-12)
-    value, gradient = log_chance([], queries)
+    value, gradient = log_chance_slope([], queries)
     assert not value.any()
     assert gradient.shape == (4, D)
     assert not gradient.any()
@@ -130,7 +130,7 @@ def test_a_half_space_of_failures_is_learned(seed):
     x, c = halves(seed, 60)
     unseen, truth = halves(seed, 400)[0][200:], halves(seed, 400)[1][200:] > 0.0  # the rest of the same stream
     [one], _ = learn_limits(split(x, c > 0.0), {}, DOMAIN, cylbo.DEFAULT)
-    chance = np.exp(one.log_chance(unseen)[0])
+    chance = np.exp(one.log_chance(unseen))
     assert ((chance < 0.5) == truth).mean() > 0.9  # a coin has 0.5
     assert -np.log(np.where(truth, 1.0 - chance, chance)).mean() < 0.3  # log 2 = 0.69 is a coin's
     assert scipy.stats.mannwhitneyu(chance[~truth], chance[truth]).statistic > 0.95 * truth.sum() * (~truth).sum()
@@ -142,7 +142,7 @@ def test_constraints_are_learned_better_than_failures_for_they_say_how_far(seed)
     unseen, truth = halves(seed, 400)[0][200:], halves(seed, 400)[1][200:] > 0.0
     [one], _ = learn_limits(known(x, np.zeros(30), constraints=c[:, None]), {}, DOMAIN, cylbo.DEFAULT)
     [other], _ = learn_limits(split(x, c > 0.0), {}, DOMAIN, cylbo.DEFAULT)
-    right, less = ((np.exp(each.log_chance(unseen)[0]) < 0.5) == truth for each in (one, other))
+    right, less = ((np.exp(each.log_chance(unseen)) < 0.5) == truth for each in (one, other))
     assert right.mean() > 0.97
     assert right.mean() > less.mean()
 
@@ -206,7 +206,7 @@ def test_the_more_often_it_failed_of_late_the_less_a_chance_is_trusted():
 
     def log_chance_after(failed_lately):
         [one], _ = learn_limits(split(x, c > 0.0, failed_lately=failed_lately), {}, DOMAIN, CHEAP)
-        return one.log_chance(queries)[0]
+        return one.log_chance(queries)
 
     trusting, half, careful = (log_chance_after(share) for share in (0.0, 0.5, 1.0))
     np.testing.assert_allclose(half / trusting, 1.0 + 0.5 * limits_room.CAUTION, rtol=1e-9)
@@ -244,7 +244,7 @@ def test_the_fits_of_every_limit_are_gone_on_with(monkeypatch):
     monkeypatch.setattr("cylbo.learn.fit", None)  # is not called any more
     second, again = learn_limits(data, after, DOMAIN, config)
     queries = rng(16).uniform(-1.0, 1.0, (5, D))
-    assert np.array_equal(log_chance(first, queries)[0], log_chance(second, queries)[0])
+    assert np.array_equal(log_chance(first, queries), log_chance(second, queries))
     assert {name: fits.thetas for name, fits in again.items()} == {name: fits.thetas for name, fits in after.items()}
 
 
@@ -275,7 +275,7 @@ def test_constraints_of_any_size_leave_a_chance(odd):
     x, c = halves(18, 12)
     with np.errstate(all="ignore"):  # as in `Optimizer`
         [one], _ = learn_limits(known(x, c, constraints=odd(c)[:, None]), {}, DOMAIN, CHEAP)
-        value, gradient = one.log_chance(x)
+        value, gradient = one.slope(x)
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
     assert math.isfinite(one.threshold)
@@ -320,7 +320,7 @@ def test_the_chance_that_is_noted_is_that_of_all_limits_whatever_the_caution():
     data = dataclasses.replace(data, constraints=c[:, None], failed=halves(25, 6)[0], failed_lately=0.5)
     found = suggest(data, None, DOMAIN, CHEAP, rng())
     both, _ = learn_limits(data, {}, DOMAIN, CHEAP)
-    plain = math.prod(math.exp(one.log_chance(found.x[None])[0][0] / one.caution) for one in both)
+    plain = math.prod(math.exp(one.log_chance(found.x[None])[0] / one.caution) for one in both)
     assert len(both) == 2
     assert both[0].caution > 1.0
     assert found.info["chance"] == pytest.approx(plain, rel=1e-9)

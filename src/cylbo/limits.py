@@ -22,7 +22,7 @@ from cylbo.blend import BlendedGP
 from cylbo.errors import NotPositiveDefiniteError
 from cylbo.fit import Form
 from cylbo.geometry import Array, Domain
-from cylbo.gp import Data
+from cylbo.gp import Data, Posterior
 from cylbo.known import Known
 from cylbo.learn import Fits, fits_and_process
 from cylbo.outputs import compressed, in_gaps
@@ -30,7 +30,7 @@ from cylbo.outputs import compressed, in_gaps
 if TYPE_CHECKING:
     from cylbo.config import Config
 
-__all__ = ["Limit", "learn_limits", "log_chance"]
+__all__ = ["Limit", "learn_limits", "log_chance", "log_chance_slope"]
 
 CAUTION = 20.0  # if all of the last evaluations failed
 FORMS = (Form(), Form(stretched=True))
@@ -46,23 +46,35 @@ class Limit:
     noise: float  # variance of an observation about the process
     caution: float = 1.0  # the power that the chance is raised to
 
-    def log_chance(self, x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
-        """The log of Phi((threshold - mean) / sd), `caution` times, and its gradient."""
-        posterior = self.gp.posterior(x)
-        variance = posterior.variance + self.noise
-        sd = np.sqrt(variance)
-        z = (self.threshold - posterior.mean) / sd
+    def log_chance(self, x: Array) -> Array:  # (m, d) -> (m,)
+        """The log of Phi((threshold - mean) / sd), `caution` times."""
+        return np.asarray(self.caution * log_ndtr(self._margin(x)[2])[0])
+
+    def slope(self, x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
+        """The same and its gradient."""
+        posterior, sd, z = self._margin(x)
         value = log_ndtr(z)
         slope = np.exp(-0.5 * z * z - LOG_SQRT_2PI - value)
-        gradient = posterior.pullback(-slope / sd, -0.5 * slope * z / variance)
+        gradient = posterior.pullback(-slope / sd, -0.5 * slope * z / sd**2)
         return self.caution * value[0], self.caution * gradient
 
+    def _margin(self, x: Array) -> tuple[Posterior, Array, Array]:  # (m, d) -> ..., (1, m), (1, m)
+        """The posterior, the standard deviation of an observation, and how many of them the threshold is away."""
+        posterior = self.gp.posterior(x)
+        sd = np.sqrt(posterior.variance + self.noise)
+        return posterior, sd, (self.threshold - posterior.mean) / sd
 
-def log_chance(limits: Sequence[Limit], x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
-    """The log of the chance that all limits are kept, taken as independent, and its gradient."""
+
+def log_chance(limits: Sequence[Limit], x: Array) -> Array:  # (m, d) -> (m,)
+    """The log of the chance that all limits are kept, taken as independent."""
+    return sum((limit.log_chance(x) for limit in limits), np.zeros(len(x)))
+
+
+def log_chance_slope(limits: Sequence[Limit], x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
+    """The same and its gradient, which costs as much again: the many candidates are scored without it."""
     value, gradient = np.zeros(len(x)), np.zeros_like(x)
     for limit in limits:
-        more, slope = limit.log_chance(x)
+        more, slope = limit.slope(x)
         value, gradient = value + more, gradient + slope
     return value, gradient
 

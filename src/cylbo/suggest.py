@@ -26,7 +26,7 @@ from cylbo.hyper import Hyperparameters
 from cylbo.kernel import Cylindrical
 from cylbo.known import Known
 from cylbo.learn import Fits, Learned, State
-from cylbo.limits import Limit, learn_limits, log_chance
+from cylbo.limits import Limit, learn_limits, log_chance, log_chance_slope
 from cylbo.maximize import Objective, Slope, best_starts, uniform
 from cylbo.pace import UNLIMITED, Budget, plan
 from cylbo.threads import in_parallel
@@ -194,7 +194,7 @@ class _Model:
             info["spread"] = float(values.max() - values.min())
         if self.limits:
             incautious = [dataclasses.replace(limit, caution=1.0) for limit in self.limits]
-            info["chance"] = float(np.exp(log_chance(incautious, x[None])[0][0]))
+            info["chance"] = float(np.exp(log_chance(incautious, x[None])[0]))
         return x, info
 
     def _values(self, gp: GP) -> Objective:
@@ -202,7 +202,7 @@ class _Model:
 
         def one(x: Array) -> Array:
             value = np.zeros(len(x)) if np.isnan(self.best) else self.acquisition(gp.posterior(x), self.best).value
-            return value + log_chance(self.limits, x)[0] if self.limits else value
+            return value + log_chance(self.limits, x) if self.limits else value
 
         def values(x: Array) -> Array:
             return np.concatenate(in_parallel(one, [x[i : i + chunk] for i in range(0, len(x), chunk)]))
@@ -216,7 +216,7 @@ class _Model:
             acquired = self.acquisition(posterior, self.best)
             value, gradient = acquired.value, posterior.pullback(acquired.mean_bar, acquired.variance_bar)
         if self.limits:
-            chance, slope = log_chance(self.limits, x)
+            chance, slope = log_chance_slope(self.limits, x)
             value, gradient = value + chance, gradient + slope
         return value, gradient
 
@@ -238,7 +238,7 @@ class _Model:
         points = np.concatenate([x[None], known.x[leaders]])
         worth = _worth(gp, points)
         if self.limits:
-            worth = worth * np.exp(log_chance(self.limits, points)[0])
+            worth = worth * np.exp(log_chance(self.limits, points))
         chosen = int(worth.argmax())
         return int(leaders[chosen - 1]) if chosen else None
 
