@@ -107,7 +107,7 @@ QUICK = {
     "n_starts": 3,
 }
 # Few evaluations until fits go on from the last ones, and until noise is suspected
-GROWTH = {"refit_until": 5, "refit_growth": 0.6, "warm_growth": 0.2}
+GROWTH = {"refit_until": 5, "refit_growth": 0.6, "warm_growth": 0.2, "n_first_discrete": 1}
 METHODS = {name: dataclasses.replace(method, **QUICK, **GROWTH) for name, method in cylbo.METHODS.items()}
 
 BOXES = [

@@ -19,7 +19,7 @@ from cylbo.errors import SpaceExhaustedError, StorageError
 from cylbo.frame import Frame
 
 QUICK = {"n_sobol": 64, "n_spray": 20, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 5, "warm_steps": 2}
-CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK)
+CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK, n_first_discrete=1)
 METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
 
 MIXED = Space(r=Real(0.5, 8.0, log=True), k=Integer(-2, 3), c=Categorical(["a", "b", "c"]), w=Integer(0, 99, shape=2))
@@ -202,10 +202,11 @@ def test_any_space_is_searched_without_a_point_asked_twice(space, seed, data):
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_method_takes_a_space(method):
-    opt = told(make(method=method, center=CENTER), 8)
+    opt = told(make(method=method, center=CENTER), 12)
     assert plain(opt.trials[0].params) == CENTER
-    assert len({tuple(x) for x in points_of(opt)}) == 8
-    assert [t.origin for t in opt.trials[:3]] == ["center", "random", "model"]
+    assert len({tuple(x) for x in points_of(opt)}) == 12
+    first = ["center", *["random"] * method.n_first_discrete]
+    assert [t.origin for t in opt.trials[: len(first) + 1]] == [*first, "model"]
     assert opt.best.value == min(score(t.params) for t in opt.trials)
 
 

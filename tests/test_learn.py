@@ -301,6 +301,13 @@ def test_between_fits_mean_and_amplitude_are_those_of_the_new_data():
     assert second.h.amplitude[0] != first.h.amplitude[0]
 
 
+def test_equal_values_count_once_among_the_good_ones():
+    x, y = data(n=30, d=6)
+    y = np.where(y < np.median(y), y.min(), y)  # a plateau of the best, wider than half the dimension
+    found = fitted(known(x, y), box(6), None, dataclasses.replace(DEFAULT, ambition=0.5), np.random.default_rng(0))
+    assert found.best < found.y.min() - 0.1 * np.ptp(np.unique(found.y)[:4])
+
+
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
 @pytest.mark.parametrize("ambition", [0.0, 0.1, 2.0])
 def test_an_improvement_begins_a_share_of_the_way_to_the_good_values_below_the_best(ambition, d):

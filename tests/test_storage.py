@@ -30,7 +30,7 @@ QUICK = {
     "n_starts": 3, "repeats": False,
 }  # fmt: skip
 # Few evaluations until the fits go on from the last ones, so that what they left behind matters
-GROWTH = {"refit_until": 4, "refit_growth": 0.6, "warm_growth": 0.2}
+GROWTH = {"refit_until": 4, "refit_growth": 0.6, "warm_growth": 0.2, "n_first_discrete": 1}
 METHODS = {
     name: dataclasses.replace(cylbo.METHODS[name], **QUICK, **GROWTH) for name in ("default", "cylinder", "paper")
 }

@@ -659,7 +659,7 @@ SNAPPING = {name: METHODS[name] for name in ("default", "cylinder")}
 snapping_methods = pytest.mark.parametrize("method", SNAPPING.values(), ids=SNAPPING)
 
 
-def known_on_lattice(n=6, *, pending=1, failed=1):
+def known_on_lattice(n=10, *, pending=1, failed=1):
     x = LATTICE.from_unit_cube(rng(5).random((n + pending + failed, LATTICE.dim)))
     return Known(x=x[:n], y=rng(6).standard_normal(n), pending=x[n : n + pending], failed=x[n + pending :])
 
@@ -673,6 +673,20 @@ def test_a_suggestion_on_a_lattice_is_a_new_point_of_it(method):
         assert bool(LATTICE.contains(suggestion.x[None])[0])
         np.testing.assert_allclose(FRAME.to_ball(FRAME.to_user(suggestion.x)[None])[0], suggestion.x, atol=1e-14)
         assert is_fresh(suggestion.x, data)
+
+
+def test_a_lattice_begins_with_uniform_points_whatever_became_of_them():
+    method = METHODS["default"]
+    for done, pending, failed in ((7, 0, 0), (2, 3, 3), (7, 1, 0)):
+        data = known_on_lattice(done, pending=pending, failed=failed)
+        assert suggest(data, None, LATTICE, method, rng()).rung == "random"
+    for done, pending, failed in ((9, 0, 0), (2, 4, 3), (7, 1, 1)):
+        data = known_on_lattice(done, pending=pending, failed=failed)
+        assert suggest(data, None, LATTICE, method, rng()).rung == "model"
+    one = dataclasses.replace(method, n_first_discrete=1)
+    assert suggest(known_on_lattice(2, pending=0, failed=0), None, LATTICE, one, rng()).rung == "model"
+    x = rng(1).uniform(-1, 1, (2, D))  # a box needs none of them
+    assert suggest(Known(x=x, y=x[:, 0], pending=x[:0], failed=x[:0]), None, DOMAIN, method, rng()).rung == "model"
 
 
 @snapping_methods

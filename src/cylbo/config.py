@@ -55,6 +55,10 @@ class Config:
     fit_steps: int = 30  # of L-BFGS-B, from the best of the starts
     warm_steps: int = 8
 
+    # Uniform points that are evaluated after the centre of a space with integers or choices, before a model is asked.
+    # In a box one is enough (code): few points tell a model where a smooth function falls, not which choice is good
+    n_first_discrete: int = 1
+
     # acquisition and its maximisation
     acquisition: Acquisition = expected_improvement
     sobol: maximize.Spread = maximize.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
@@ -85,6 +89,7 @@ class Config:
         """Refuse numbers that no method could work with."""
         for name in (
             "angular_degree",
+            "n_first_discrete",
             "first_sweeps",
             "sweeps",
             "n_sobol",
@@ -154,6 +159,7 @@ DEFAULT = dataclasses.replace(
     forms=(Form(), Form(stretched=True), Form(stretched=True, effects=True)),
     ambition=0.05,
     noise_ambition=3.0,
+    n_first_discrete=8,
     repeats=True,
     stabilizer=0.0,  # the nugget that was fitted is enough
     sobol=maximize.uniform,

@@ -132,8 +132,9 @@ def fitted(
     best = float(new.predicted[known.allowed].min()) if known.allowed.any() else np.nan
     # A process that is sure of itself near the best point finds the smallest of gains there, again and again. What
     # counts is a gain that would be seen among the good values, of which there are more in more dimensions, and above
-    # the noise
-    good = float(np.sort(new.t)[min(n - 1, d) // 2])
+    # the noise. Equal values count once: on a plateau of the best ones nothing would be too small a gain
+    values = np.unique(new.t)
+    good = float(values[min(len(values) - 1, d) // 2])
     spread = max(good - best, 0.0)
     noise = math.sqrt(new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told))))
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)

@@ -68,7 +68,9 @@ def suggest(
 ) -> Suggestion:
     """The next point to evaluate. Never fails: where the model does, a simpler way is taken, and named."""
     began = time.perf_counter()
-    if len(known.y) < 2:  # nothing to fit: the authors' design after the centre is one uniform point of the box
+    n_known = len(known.y) + len(known.failed) + len(known.pending)
+    # Nothing to fit: the authors' design after the centre is one uniform point of the box
+    if len(known.y) < 2 or (domain.lattice is not None and n_known <= config.n_first_discrete):
         return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
     room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
