@@ -848,6 +848,8 @@ def test_with_told_noise_predictions_are_the_textbook_formulas(form):
     found, profile = at(evidence, theta), evidence.profile(theta)
     assert found.h.mean[0] == pytest.approx(mean, rel=1e-8)
     np.testing.assert_allclose(found.predicted, mean + latent @ np.linalg.solve(covariance, t - mean), atol=1e-8)
+    expected = latent.diagonal() - np.einsum("ij,ji->i", latent, np.linalg.solve(covariance, latent))
+    np.testing.assert_allclose(found.uncertainty**2, expected, rtol=1e-6, atol=1e-8 * covariance[0, 0])
     extra = covariance.diagonal() - latent.diagonal() - found.h.amplitude * found.h.noise_ratio
     np.testing.assert_allclose(found.told * found.h.amplitude, extra, rtol=1e-8, atol=1e-9 * covariance[0, 0])
     error, sd, log_density = [], [], []
@@ -871,6 +873,7 @@ def test_the_process_with_the_told_noise_handed_on_predicts_what_the_fit_says(fo
     found = at(Evidence(x, y, BELIEFS, form, noise=noise), theta)
     gp = BlendedGP(Data.of(x, found.t, found.kernel), found.kernel, found.h, stabilizer=0.0, noise=found.told)
     np.testing.assert_allclose(gp.posterior(x).mean[0], found.predicted, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(gp.posterior(x).variance[0], found.uncertainty**2, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -161,5 +161,23 @@ def test_a_domain_with_a_lattice_proposes_points_of_it_only():
         assert domain.contains(ours).all()
 
 
+def test_near_a_point_there_is_what_lies_within_reach_and_in_the_box_and_what_jumps_is_free():
+    near = cube(3, within_box=True).near(np.array([0.9, 0.0, -1.0]), 0.25)
+    assert near.low.tolist() == [0.65, -0.25, -1.0]
+    assert near.high.tolist() == [1.0, 0.25, -0.75]
+    assert near.radius == math.sqrt(3)
+    lattice = Lattice(halves, lambda x, rng: x, np.array([True, False]))
+    near = Domain(-np.ones(2), np.ones(2), 2.0, lattice=lattice).near(np.array([0.5, 0.5]), 0.25)
+    assert near.low.tolist() == [-1.0, 0.25]
+    assert near.high.tolist() == [1.0, 0.75]
+    assert set(near.project(points(np.random.default_rng(2), 200, 2, 2.0))[:, 0].tolist()) == {
+        -1.0,
+        -0.5,
+        0.0,
+        0.5,
+        1.0,
+    }
+
+
 def test_a_domain_is_continuous_unless_it_is_told_otherwise():
     assert cube(2, within_box=True).lattice is None

@@ -91,7 +91,7 @@ class Recorder:
         h = Hyperparameters(one, one, one, one)
         self.told = theta.copy()
         return Fitted(
-            theta, Blend(np.ones(evidence.x.shape[1])), h, np.zeros(n), np.zeros(n), self.score(n, evidence.form), None
+            theta, Blend(np.ones(evidence.x.shape[1])), h, *np.zeros((3, n)), self.score(n, evidence.form), None
         )
 
     @property
@@ -485,6 +485,38 @@ def test_noise_is_suspected_where_it_is_as_large_as_what_separates_the_good_valu
     assert not unsure(29, 0.5)  # too early to say
     assert not unsure(40, 0.0)
     assert not unsure(40, 0.5, constraints=np.ones((40, 1)))  # nothing is good yet
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_noise_hides_everything_the_search_keeps_close_to_a_point_that_is_good_for_certain(seed):
+    rng = np.random.default_rng(seed)
+    often = np.zeros((12, 6))  # evaluated again and again: it is good for certain
+    x = np.concatenate([often, rng.uniform(-1.0, 1.0, (28, 6))])
+    y = rng.standard_normal(40) - np.repeat([2.0, 0.0], [12, 28])
+    y[12] = y[:12].mean() - 0.5  # better, if there were no noise
+
+    def shelter(y, **more):
+        return fitted(known(x, y, **more), box(6), None, DEFAULT, np.random.default_rng(0)).shelter
+
+    assert not x[shelter(y)].any()
+    assert shelter(y, exact=True) is None  # what looks like noise is the function
+    assert shelter(100.0 * x.sum(-1) + y) is None  # there is more to be seen than noise
+    assert shelter(np.ones(40)) is None  # ... or nothing at all
+    assert shelter(y, constraints=np.ones((40, 1))) is None  # nowhere is good
+    allowed = np.where(np.arange(40) < 12, 1.0, -1.0)[:, None]
+    assert shelter(y, constraints=allowed) >= 12
+
+
+def test_good_for_certain_is_what_is_good_even_if_it_is_one_standard_deviation_worse(monkeypatch):
+    x, y = data(n=4, d=2)
+    one = np.ones(1)
+    predicted, uncertainty = np.array([0.0, -1.0, -0.2, -0.5]), np.array([0.1, 2.0, 0.1, 0.5])
+    found = Fitted(one, Blend(np.ones(2)), Hyperparameters(one, one, one, one), y, predicted, uncertainty, 0.0, None)
+    monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
+    assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).shelter == 2
+    clear = dataclasses.replace(found, predicted=10.0 * predicted)
+    monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), clear))
+    assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).shelter is None
 
 
 # --- by slice sampling ---------------------------------------------------------------------------------------------

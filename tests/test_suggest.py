@@ -259,15 +259,15 @@ def test_an_acquisition_that_is_a_number_nowhere_ends_at_the_last_rung(method):
 
 
 @every_method
-def test_a_climb_that_ends_on_known_points_ends_at_the_last_rung(method):
+def test_a_climb_that_ends_at_known_points_leaves_the_starts(method):
     data = known(pending=1, failed=1)
 
     def climb(slope, starts, domain, *, learning_rate, max_steps):
-        ends = seen(data) + 1e-12
+        ends = np.resize(seen(data), starts.shape) + 1e-12
         return ends, np.ones(len(ends))
 
     suggestion = suggest(data, None, DOMAIN, dataclasses.replace(method, climb=climb), rng())
-    assert suggestion.rung == "space-filling"
+    assert suggestion.rung == "model"
     assert is_fresh(suggestion.x, data)
 
 
@@ -728,3 +728,12 @@ def test_the_only_point_that_is_left_of_a_lattice_is_suggested(method):
         data = Known(x=x, y=np.sin(3.0 * x.sum(-1)), pending=x[:0], failed=x[:0])
         suggestion = suggest(data, None, frame.domain, method, rng())
         np.testing.assert_allclose(suggestion.x, every[left], atol=1e-14)
+
+
+def test_a_search_that_keeps_close_to_a_point_stays_within_reach_of_it():
+    data = known(12)
+    far = dataclasses.replace(METHODS["default"], learn=lambda *args: dataclasses.replace(fitted(*args), shelter=3))
+    for seed in range(5):
+        found = suggest(data, None, DOMAIN, far, rng(seed))
+        assert found.rung == "model"
+        assert (np.abs(found.x - data.x[3]) <= suggest_room.REACH + 1e-12).all()

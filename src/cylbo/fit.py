@@ -240,7 +240,7 @@ class Evidence:
         effects = features @ features.T if kernel.spectrum is not None else None
         at = self._factorised(self._correlations(kernel, theta, effects), theta, t) if self.gaps.any() else None
         if at is None:
-            return Profile(t, 0.0, 1.0, t, -np.inf, self._told(theta), None)
+            return Profile(t, 0.0, 1.0, t, np.zeros_like(t), -np.inf, self._told(theta), None)
         nugget, strength = np.exp(theta[1:3])
         # Leaving one out needs no other factors than those of all (Sundararajan and Keerthi 2001)
         precision = lapack.dpotri(at.L, lower=1, overwrite_c=1)[0].diagonal()
@@ -249,8 +249,11 @@ class Evidence:
         log_density = log_density - np.log1p(strength * self.gaps)  # of the values themselves
         better = np.argsort(self.gaps, kind="stable")[: max(FEWEST_JUDGED, int(self.judged * len(t)))]
         told = self._told(theta)
-        predicted = t - (nugget if told is None else nugget + told) * at.alpha
-        return Profile(t, at.mean, at.amplitude, predicted, float(log_density[better].mean()), told, (error, sd))
+        noise = nugget if told is None else nugget + told
+        predicted = t - noise * at.alpha
+        uncertainty = np.sqrt(at.amplitude * np.maximum(noise - noise**2 * precision, 0.0))
+        score = float(log_density[better].mean())
+        return Profile(t, at.mean, at.amplitude, predicted, uncertainty, score, told, (error, sd))
 
     def _told(self, theta: Array) -> Array | None:  # (p,) -> (n,)
         """D / A; None where no noise was told."""
@@ -311,6 +314,7 @@ class Profile(NamedTuple):
     mean: float
     amplitude: float
     predicted: Array  # (n,) posterior means at the data
+    uncertainty: Array  # (n,) and standard deviations
     score: float  # mean log density of the better half of the values, each predicted from all others
     told: Array | None  # (n,) D / A, None where no noise was told
     left_out: tuple[Array, Array] | None  # (n,), (n,) of each value predicted from all others: error and its sd
@@ -325,6 +329,7 @@ class Fitted:
     h: Hyperparameters  # a batch of one
     t: Array  # (n,) compressed values
     predicted: Array  # (n,) posterior means at the data: with noise, the lowest value is luck
+    uncertainty: Array  # (n,) posterior standard deviations at the data
     score: float  # see `Profile`
     told: Array | None  # (n,) noise that was told, as variances in units of the amplitude
 
@@ -357,4 +362,6 @@ def at(evidence: Evidence, theta: Array) -> Fitted:  # (p,)
         lengthscale=np.exp(theta[:1]),
         mean=np.array([profile.mean]),
     )
-    return Fitted(theta, evidence.kernel(theta), h, profile.t, profile.predicted, profile.score, profile.told)
+    return Fitted(
+        theta, evidence.kernel(theta), h, profile.t, profile.predicted, profile.uncertainty, profile.score, profile.told
+    )

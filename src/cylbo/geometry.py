@@ -6,6 +6,7 @@ The user's box is [-1, 1]^d in scaled units; the ball B(0, R) circumscribes it (
 centre in the middle of the box R = sqrt(d).
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -99,6 +100,13 @@ class Domain:
         if self.within_box:
             return np.asarray(((x >= self.low) & (x <= self.high)).all(-1))
         return np.asarray(np.linalg.norm(x, axis=-1) <= self.radius * (1.0 + 1e-12))  # a projection may round outwards
+
+    def near(self, x: Array, reach: float) -> Self:  # (d,)
+        """The part of the box within reach of a point in every coordinate; what jumps may go on jumping."""
+        jumps = False if self.lattice is None else self.lattice.jumps
+        low = np.where(jumps, self.low, np.maximum(self.low, x - reach))
+        high = np.where(jumps, self.high, np.minimum(self.high, x + reach))
+        return dataclasses.replace(self, low=low, high=high)
 
     def from_unit_cube(self, u: Array) -> Array:  # (m, d) -> (m, d)
         """Points of [0, 1]^d spread over the user's box."""

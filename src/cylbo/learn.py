@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "profiled", "sampled"]
 
 NOTED = 0.1  # noise of this share of what separates the good values is no longer a matter of rounding
+DROWNED = 0.7  # noise above this share of the spread of all that is predicted leaves nothing to be seen
 NOISE_LEVELS = (1e-7, 1e-5, 3e-2)  # of the starts of a new fit, as shares of the amplitude
 
 State = Union[Chain, "Fits", None]  # where the next round begins; None before the first fit
@@ -48,6 +49,7 @@ class Learned:
     kernel: Blend | None = None  # None: the one that the configuration names
     noise: Array | None = None  # (n,) variances of told noise in units of the amplitude, besides what h says
     unsure: bool = False  # what separates the good values may be noise
+    shelter: int | None = None  # the evaluated point to keep close to, where noise hides what lies further away
     failed: bool = False  # nothing could be learned: these are the last round's hyperparameters
 
 
@@ -139,7 +141,13 @@ def fitted(
     noise = math.sqrt(new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told))))
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
     unsure = bool(n >= config.refit_until and noise > NOTED * spread)
-    return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=unsure)
+    shelter = None
+    # In many dimensions nearly all that is unknown lies at the rim of the box. A model that sees little but noise would
+    # look there for ever; about a point that is good for certain there is something to be averaged
+    hidden = 0.0 < DROWNED * new.predicted.std() < noise and (known.noisy or not known.settled)
+    if hidden and known.allowed.any():
+        shelter = int(np.where(known.allowed, new.predicted + new.uncertainty, np.inf).argmin())
+    return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=unsure, shelter=shelter)
 
 
 def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)

@@ -40,6 +40,7 @@ Rung = Literal["random", "model", "repeated", "last hyperparameters", "space-fil
 
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
+REACH = 0.3  # half-widths of the box, of a search that keeps close to a point
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
 # At most this share of evaluations: worth for the next choice is not all, a new point tells about places yet unseen
 REPEATS = 0.1
@@ -81,8 +82,9 @@ def suggest(
         best = int(known.order[0])
         if known.is_new(known.x[[best]], repeat=True)[0]:
             return Suggestion(known.x[best], learned.state, limits, "repeated", {})
+    where = domain if learned.shelter is None else domain.near(known.x[learned.shelter], REACH)
     try:
-        model = _Model(known, learned, kept, domain, config)
+        model = _Model(known, learned, kept, where, config)
         x, info = model.maximize(rng, room.climb_until)
         again = model.more_telling(x)
     except (NotPositiveDefiniteError, _NoCandidateError):
@@ -180,7 +182,7 @@ class _Model:
             )
         except OutOfTimeError:
             begun, ends, in_time = slope.best_x, slope.best_x, False
-        if domain.lattice is not None or not in_time:
+        if domain.lattice is not None or not in_time or not self.known.is_new(ends).any():
             # What was climbed to, and is rounded on a lattice, may be a known point; of the starts some are new
             ends, begun = np.concatenate([domain.project(ends), starts]), np.concatenate([begun, starts])
             values = self._values(gp)(ends)
