@@ -481,8 +481,9 @@ def test_noise_is_suspected_where_it_is_as_large_as_what_separates_the_good_valu
         x, y = noisy_data(n, seed, sd=sd)
         return fitted(known(x, y, **more), box(2), None, DEFAULT, np.random.default_rng(0)).unsure
 
-    assert unsure(40, 0.5)
-    assert not unsure(29, 0.5)  # too early to say
+    assert unsure(40, 0.1)
+    assert not unsure(29, 0.1)  # too early to say ...
+    assert unsure(29, 0.5)  # ... but not of noise as large as this
     assert not unsure(40, 0.0)
     assert not unsure(40, 0.5, constraints=np.ones((40, 1)))  # nothing is good yet
 
@@ -513,10 +514,20 @@ def test_good_for_certain_is_what_is_good_even_if_it_is_one_standard_deviation_w
     predicted, uncertainty = np.array([0.0, -1.0, -0.2, -0.5]), np.array([0.1, 2.0, 0.1, 0.5])
     found = Fitted(one, Blend(np.ones(2)), Hyperparameters(one, one, one, one), y, predicted, uncertainty, 0.0, None)
     monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
-    assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).shelter == 2
+    assert fitted(known(x, y, exact=False), box(2), None, DEFAULT, np.random.default_rng(0)).shelter == 2
+    assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).shelter is None  # it is not sure yet
     clear = dataclasses.replace(found, predicted=10.0 * predicted)
     monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), clear))
-    assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).shelter is None
+    assert fitted(known(x, y, exact=False), box(2), None, DEFAULT, np.random.default_rng(0)).shelter is None
+
+
+@pytest.mark.parametrize("n", [4, 5, 12])
+def test_noise_that_hides_everything_is_suspected_early(monkeypatch, n):
+    x, y = data(n=n, d=2)
+    one = np.ones(1)
+    found = Fitted(one, Blend(np.ones(2)), Hyperparameters(one, one, one, one), y, 0.1 * y, one, 0.0, None)
+    monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
+    assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).unsure == (n >= 5)
 
 
 # --- by slice sampling ---------------------------------------------------------------------------------------------

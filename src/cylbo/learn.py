@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "profiled", "sampled"]
 
 NOTED = 0.1  # noise of this share of what separates the good values is no longer a matter of rounding
-DROWNED = 0.7  # noise above this share of the spread of all that is predicted leaves nothing to be seen
+DROWNED = 0.7  # noise above this share of the spread of all that is predicted leaves nothing to be seen ...
+FEWEST_TO_DOUBT = 5  # ... which is no longer for lack of values
 NOISE_LEVELS = (1e-7, 1e-5, 3e-2)  # of the starts of a new fit, as shares of the amplitude
 
 State = Union[Chain, "Fits", None]  # where the next round begins; None before the first fit
@@ -140,14 +141,14 @@ def fitted(
     spread = max(good - best, 0.0)
     noise = math.sqrt(new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told))))
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
-    unsure = bool(n >= config.refit_until and noise > NOTED * spread)
-    shelter = None
+    hidden = 0.0 < DROWNED * new.predicted.std() < noise
+    unsure = noise > NOTED * spread and n >= (FEWEST_TO_DOUBT if hidden else config.refit_until)
     # In many dimensions nearly all that is unknown lies at the rim of the box. A model that sees little but noise would
     # look there for ever; about a point that is good for certain there is something to be averaged
-    hidden = 0.0 < DROWNED * new.predicted.std() < noise and (known.noisy or not known.settled)
-    if hidden and known.allowed.any():
+    shelter = None
+    if hidden and known.noisy and known.allowed.any():
         shelter = int(np.where(known.allowed, new.predicted + new.uncertainty, np.inf).argmin())
-    return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=unsure, shelter=shelter)
+    return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=bool(unsure), shelter=shelter)
 
 
 def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)
