@@ -882,7 +882,7 @@ def test_what_cannot_be_written_has_not_happened_and_may_be_repeated(path, call)
 
 
 class Failing:
-    """A connection on which one kind of statement fails."""
+    """A connection on which one kind of statement fails, of many the last."""
 
     def __init__(self, db, word):
         self.db, self.word = db, word
@@ -891,6 +891,12 @@ class Failing:
         if sql.startswith(self.word):
             raise sqlite3.OperationalError("database or disk is full")
         return self.db.execute(sql, *parameters)
+
+    def executemany(self, sql, rows):
+        if not sql.startswith(self.word):
+            return self.db.executemany(sql, rows)
+        self.db.executemany(sql, list(rows)[:-1])
+        raise sqlite3.OperationalError("database or disk is full")
 
     def __getattr__(self, name):
         return getattr(self.db, name)

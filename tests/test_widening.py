@@ -18,7 +18,7 @@ import pytest
 import cylbo
 from cylbo import Boolean, Categorical, Integer, Real, Space, storage
 from cylbo.box import Box
-from test_storage import METHODS, bits, files, full_disk
+from test_storage import METHODS, Failing, bits, files, full_disk
 
 CHEAP = METHODS["default"]
 OLD = Space(
@@ -379,27 +379,6 @@ def test_the_ball_is_accepted_exactly_if_it_contains_the_old_one():
 
 
 # ---- whole or not at all
-
-
-class Failing:
-    """A connection on which one kind of statement fails, the last of many."""
-
-    def __init__(self, db, word):
-        self.db, self.word = db, word
-
-    def execute(self, sql, *parameters):
-        if sql.startswith(self.word):
-            raise sqlite3.OperationalError("database or disk is full")
-        return self.db.execute(sql, *parameters)
-
-    def executemany(self, sql, rows):
-        if not sql.startswith(self.word):
-            return self.db.executemany(sql, rows)
-        self.db.executemany(sql, list(rows)[:-1])
-        raise sqlite3.OperationalError("database or disk is full")
-
-    def __getattr__(self, name):
-        return getattr(self.db, name)
 
 
 @pytest.mark.parametrize("word", ["BEGIN IMMEDIATE", "UPDATE header", "UPDATE trials", "DELETE FROM memory", "COMMIT"])
