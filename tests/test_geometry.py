@@ -162,6 +162,8 @@ def test_a_domain_with_a_lattice_proposes_points_of_it_only():
 
 
 def test_near_a_point_there_is_what_lies_within_reach_and_in_the_box_and_what_jumps_is_free():
+    ball = cube(3, within_box=False)
+    assert ball.near(np.array([0.9, 0.0, -1.0]), 0.25) is ball
     near = cube(3, within_box=True).near(np.array([0.9, 0.0, -1.0]), 0.25)
     assert near.low.tolist() == [0.65, -0.25, -1.0]
     assert near.high.tolist() == [1.0, 0.25, -0.75]

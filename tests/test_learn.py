@@ -306,6 +306,9 @@ def test_equal_values_count_once_among_the_good_ones():
     y = np.where(y < np.median(y), y.min(), y)  # a plateau of the best, wider than half the dimension
     found = fitted(known(x, y), box(6), None, dataclasses.replace(DEFAULT, ambition=0.5), np.random.default_rng(0))
     assert found.best < found.y.min() - 0.1 * np.ptp(np.unique(found.y)[:4])
+    y = np.where(np.arange(30) == 7, 0.0, 1.0)  # one good point, and all others alike
+    found = fitted(known(x, y), box(6), None, dataclasses.replace(DEFAULT, ambition=0.5), np.random.default_rng(0))
+    assert found.best == pytest.approx(-0.5 * np.ptp(found.y), abs=0.1 * np.ptp(found.y))
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
@@ -494,7 +497,6 @@ def test_where_noise_hides_everything_the_search_keeps_close_to_a_point_that_is_
     often = np.zeros((12, 6))  # evaluated again and again: it is good for certain
     x = np.concatenate([often, rng.uniform(-1.0, 1.0, (28, 6))])
     y = rng.standard_normal(40) - np.repeat([2.0, 0.0], [12, 28])
-    y[12] = y[:12].mean() - 0.5  # better, if there were no noise
 
     def shelter(y, **more):
         return fitted(known(x, y, **more), box(6), None, DEFAULT, np.random.default_rng(0)).shelter
@@ -509,9 +511,9 @@ def test_where_noise_hides_everything_the_search_keeps_close_to_a_point_that_is_
 
 
 def test_good_for_certain_is_what_is_good_even_if_it_is_one_standard_deviation_worse(monkeypatch):
-    x, y = data(n=4, d=2)
+    x, y = data(n=5, d=2)
     one = np.ones(1)
-    predicted, uncertainty = np.array([0.0, -1.0, -0.2, -0.5]), np.array([0.1, 2.0, 0.1, 0.5])
+    predicted, uncertainty = np.array([0.0, -1.0, -0.2, -0.5, 0.3]), np.array([0.1, 2.0, 0.1, 0.5, 0.1])
     found = Fitted(one, Blend(np.ones(2)), Hyperparameters(one, one, one, one), y, predicted, uncertainty, 0.0, None)
     monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
     assert fitted(known(x, y, exact=False), box(2), None, DEFAULT, np.random.default_rng(0)).shelter == 2

@@ -731,10 +731,29 @@ def test_the_only_point_that_is_left_of_a_lattice_is_suggested(method):
         np.testing.assert_allclose(suggestion.x, every[left], atol=1e-14)
 
 
-def test_a_search_that_keeps_close_to_a_point_stays_within_reach_of_it():
-    data = known(12)
-    far = dataclasses.replace(METHODS["default"], learn=lambda *args: dataclasses.replace(fitted(*args), shelter=3))
+def sheltered(at):
+    return dataclasses.replace(METHODS["default"], learn=lambda *args: dataclasses.replace(fitted(*args), shelter=at))
+
+
+def test_a_search_that_keeps_close_to_a_point_stays_within_reach_of_it(monkeypatch):
+    data, kept = known(12), []
+    best_starts = suggest_room.best_starts
+    monkeypatch.setattr(
+        suggest_room, "best_starts", lambda groups, *a, **k: kept.extend(groups[:-1]) or best_starts(groups, *a, **k)
+    )
     for seed in range(5):
-        found = suggest(data, None, DOMAIN, far, rng(seed))
+        found = suggest(data, None, DOMAIN, sheltered(3), rng(seed))
         assert found.rung == "model"
         assert (np.abs(found.x - data.x[3]) <= suggest_room.REACH + 1e-12).all()
+    away = np.abs(np.concatenate(kept) - data.x[3])
+    assert (away <= suggest_room.REACH + 1e-12).all()
+    assert np.median(away) < 0.5 * suggest_room.REACH  # about points within reach, not clipped from far away
+
+
+def test_where_nothing_is_new_near_a_point_the_search_goes_on_elsewhere():
+    frame = Frame(cylbo.Space(k=cylbo.Integer(0, 99)))
+    x = frame.to_ball(np.arange(30.0, 71.0)[:, None])
+    data = Known(x=x, y=rng().standard_normal(41), pending=x[:0], failed=x[:0], exact=False)
+    found = suggest(data, None, frame.domain, sheltered(20), rng())
+    assert found.rung in ("model", "repeated")
+    assert found.rung == "repeated" or abs(found.x[0] - x[20, 0]) > suggest_room.REACH

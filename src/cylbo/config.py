@@ -48,15 +48,15 @@ class Config:
     refit_until: int = 30  # evaluations; up to then all forms are fitted anew every time, from several starts ...
     refit_growth: float = 0.1  # ... later whenever their number has grown by this share
     warm_growth: float = 0.01  # between, the chosen form from its last fit, whenever they have grown by this share
-    # How far below the best value an improvement begins, as a share of its gap to the d/2-th best
+    # How far below the best value an improvement begins, as a share of its gap to the d/2-th best of different values
     ambition: float = 0.0
     noise_ambition: float = 0.0  # ... or, if values are known to be noisy, in standard deviations of the noise
     fit_points: int = 600  # most evaluations that hyperparameters are learned from; predictions use all
     fit_steps: int = 30  # of L-BFGS-B, from the best of the starts
     warm_steps: int = 8
 
-    # Uniform points that are evaluated after the centre of a space with integers or choices, before a model is asked.
-    # In a box one is enough (code): few points tell a model where a smooth function falls, not which choice is good
+    # Uniform points that are evaluated after the centre of a space with choices or small integers, before a model is
+    # asked. In a box one is enough (code): few points tell where a smooth function falls, not which choice is good
     n_first_discrete: int = 1
 
     # acquisition and its maximisation

@@ -102,7 +102,12 @@ class Domain:
         return np.asarray(np.linalg.norm(x, axis=-1) <= self.radius * (1.0 + 1e-12))  # a projection may round outwards
 
     def near(self, x: Array, reach: float) -> Self:  # (d,)
-        """The part of the box within reach of a point in every coordinate; what jumps may go on jumping."""
+        """The part of the box within reach of a point in every coordinate; what jumps may go on jumping.
+
+        Of a ball, which is not searched coordinate by coordinate, all.
+        """
+        if not self.within_box:
+            return self
         jumps = False if self.lattice is None else self.lattice.jumps
         low = np.where(jumps, self.low, np.maximum(self.low, x - reach))
         high = np.where(jumps, self.high, np.minimum(self.high, x + reach))

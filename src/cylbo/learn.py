@@ -137,12 +137,12 @@ def fitted(
     # counts is a gain that would be seen among the good values, of which there are more in more dimensions, and above
     # the noise. Equal values count once: on a plateau of the best ones nothing would be too small a gain
     values = np.unique(new.t)
-    good = float(values[min(len(values) - 1, d) // 2])
+    good = float(values[min(len(values) - 1, min(n - 1, d) // 2)])
     spread = max(good - best, 0.0)
     noise = math.sqrt(new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told))))
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
-    hidden = 0.0 < DROWNED * new.predicted.std() < noise
-    unsure = noise > NOTED * spread and n >= (FEWEST_TO_DOUBT if hidden else config.refit_until)
+    hidden = n >= FEWEST_TO_DOUBT and 0.0 < DROWNED * new.predicted.std() < noise
+    unsure = noise > NOTED * spread and (hidden or n >= config.refit_until)
     # In many dimensions nearly all that is unknown lies at the rim of the box. A model that sees little but noise would
     # look there for ever; about a point that is good for certain there is something to be averaged
     shelter = None

@@ -69,9 +69,8 @@ def suggest(
 ) -> Suggestion:
     """The next point to evaluate. Never fails: where the model does, a simpler way is taken, and named."""
     began = time.perf_counter()
-    n_known = len(known.y) + len(known.failed) + len(known.pending)
     # Nothing to fit: the authors' design after the centre is one uniform point of the box
-    if len(known.y) < 2 or (domain.lattice is not None and n_known <= config.n_first_discrete):
+    if len(known.y) < 2 or _is_too_early(known, domain, config):
         return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
     room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
@@ -82,12 +81,16 @@ def suggest(
         best = int(known.order[0])
         if known.is_new(known.x[[best]], repeat=True)[0]:
             return Suggestion(known.x[best], learned.state, limits, "repeated", {})
-    where = domain if learned.shelter is None else domain.near(known.x[learned.shelter], REACH)
-    try:
-        model = _Model(known, learned, kept, where, config)
-        x, info = model.maximize(rng, room.climb_until)
-        again = model.more_telling(x)
-    except (NotPositiveDefiniteError, _NoCandidateError):
+    places = [domain] if learned.shelter is None else [domain.near(known.x[learned.shelter], REACH), domain]
+    for where in places:  # near a point of a lattice there may be nothing new any more
+        try:
+            model = _Model(known, learned, kept, where, config)
+            x, info = model.maximize(rng, room.climb_until)
+            again = model.more_telling(x)
+        except (NotPositiveDefiniteError, _NoCandidateError):
+            continue
+        break
+    else:
         return Suggestion(_fresh(known, domain, rng), learned.state, limits, "space-filling", {})
     if budget != UNLIMITED:
         learned_from = min(room.fit_points, room.points)
@@ -95,6 +98,12 @@ def suggest(
     if again is not None:
         return Suggestion(known.x[again], learned.state, limits, "repeated", info)
     return Suggestion(x, learned.state, limits, "last hyperparameters" if learned.failed else "model", info)
+
+
+def _is_too_early(known: Known, domain: Domain, config: Config) -> bool:
+    """Whether there are choices, and too few points that were asked for to tell which of them are good."""
+    n_known = len(known.y) + len(known.failed) + len(known.pending)
+    return domain.lattice is not None and bool(domain.lattice.jumps.any()) and n_known <= config.n_first_discrete
 
 
 class _NoCandidateError(Exception):
@@ -128,6 +137,7 @@ class _Model:
         self.known, self.limits, self.domain, self.config = known, limits, domain, config
         self.kernel = learned.kernel or config.kernel(domain.radius)
         self.best = learned.best
+        self.sheltered = learned.shelter is not None
         # The chance that a point counts multiplies the improvement: a sum of logarithms, whatever the method climbs
         self.acquisition = log_expected_improvement if limits else config.acquisition
         self.gp = self._condition(learned)
@@ -249,7 +259,10 @@ class _Model:
     def _candidates(self, rng: Generator) -> list[Array]:  # each (m, d)
         """Points spread over the box, sprays about the best points and the evaluated points; never the centre."""
         config, domain, known = self.config, self.domain, self.known
-        leaders = known.x[known.order[: config.n_leaders]]
+        order = known.order
+        if self.sheltered and (inside := domain.contains(known.x[order])).any():
+            order = order[inside]
+        leaders = known.x[order[: config.n_leaders]]
         sprays = [config.spray(leaders, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
         groups = [config.sobol(domain, config.n_sobol, rng), *sprays, known.x]
         if domain.lattice is not None:
