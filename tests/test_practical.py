@@ -197,9 +197,15 @@ def test_pages_hold_tables_pictures_and_the_commands(tmp_path):
     assert "-3.20 ± 0.00" in page
     assert "4.5 ± 0.5" in page
     assert "cylbo 1" in page
-    assert "practical noise --budget 12 --time-limit 60 --problems 'hartmann6, sd 0.1'" in page
+    assert "practical noise --budget 12 --problems 'hartmann6, sd 0.1'" in page
     assert "](results/practical-batches.svg)" in (tmp_path / "batches.md").read_text()
     assert all((tmp_path / "results" / f"practical-{name}.png").exists() for name in EXPERIMENTS)
+
+
+def test_methods_with_another_time_limit_have_a_command_of_their_own():
+    made = [run_of("default", 0), dataclasses.replace(run_of("optuna-tpe", 0), time_limit=7.0)]
+    _, other = made_with(failures.EXPERIMENT, made)
+    assert other.endswith("--time-limit 7 --seeds 1 --methods optuna-tpe")
 
 
 def test_methods_with_fewer_seeds_have_a_command_of_their_own():

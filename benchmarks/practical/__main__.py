@@ -122,20 +122,21 @@ def origin(runs: Sequence[Run]) -> list[str]:
 
 
 def made_with(experiment: Experiment, runs: Sequence[Run]) -> list[str]:
-    """What makes these runs: a line for each number of seeds that methods have."""
-    methods: dict[int, list[str]] = {}
+    """What makes these runs: a line for each number of seeds and each time limit that methods have."""
+    methods: dict[tuple[int, float], list[str]] = {}
     for method in experiment.methods:
-        if of_method := [run.key.seed for run in runs if run.key.method == method]:
-            methods.setdefault(max(of_method) + 1, []).append(method)
+        if of_method := [run for run in runs if run.key.method == method]:
+            seeds, limit = max(run.key.seed for run in of_method) + 1, max(run.time_limit for run in of_method)
+            methods.setdefault((seeds, limit), []).append(method)
     problems = [p for p in experiment.problems if p in {run.key.problem for run in runs}]
     words = ["python", "-m", "benchmarks.practical", experiment.name, "--budget", str(runs[0].key.budget)]
-    words += ["--time-limit", f"{max(run.time_limit for run in runs):g}"]
     words += ["--problems", *problems] if len(problems) < len(experiment.problems) else []
     return [
         shlex.join(
-            [*words, "--seeds", str(seeds), *(["--methods", *names] if len(names) < len(experiment.methods) else [])]
+            [*words, "--time-limit", f"{limit:g}", "--seeds", str(seeds)]
+            + (["--methods", *names] if len(names) < len(experiment.methods) else [])
         )
-        for seeds, names in methods.items()
+        for (seeds, limit), names in methods.items()
     ]
 
 

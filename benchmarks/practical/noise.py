@@ -68,8 +68,7 @@ EXPERIMENT = Experiment(
     title="Noise",
     about="Hartmann6 repeated in 20 dimensions, its minimum -3.32, with normal noise. Every method recommends one of "
     "the points it evaluated: cylbo its `best`, BoTorch (SingleTaskGP, qLogNoisyExpectedImprovement) the one with the "
-    "lowest posterior mean. What counts is that point's value without noise. Where a method was told the noise's "
-    "standard deviation, compare it with the other that was.",
+    "lowest posterior mean. What counts is that point's value without noise.",
     problems=tuple(PROBLEMS),
     methods=tuple(METHODS),
     budget=200,
