@@ -7,7 +7,7 @@ import pytest
 
 from cylbo.bench import figures, functions
 from cylbo.bench.methods import METHODS
-from cylbo.bench.pages import Cell, late_seconds
+from cylbo.bench.pages import Cell, late_seconds, page_of, scalability_panels
 from cylbo.bench.published import COUNTERPARTS, PUBLISHED, counterpart, published
 from cylbo.bench.report import known_minimum, write_report
 from cylbo.bench.store import Key, Run
@@ -305,6 +305,22 @@ def test_two_dimensions_make_a_picture_of_scalability(tmp_path):
     text = page(tmp_path, [run("levy", "paper", 0, 1.0), run("levy", "paper", 0, 1.0, dim=50)], suite)
     assert {path.name for path in tmp_path.glob("*.png")} == {"scalability-scalability.png"}
     assert "evaluations" not in text.partition("## Seconds")[0]
+
+
+def test_runs_that_were_stopped_are_not_in_the_picture_of_scalability():
+    suite = Suite("scalability", "S", "", ("levy",), {20: BUDGET, 50: BUDGET}, ("paper", "matern"), timing=True)
+    each = [(method, seed, dim) for method in ("paper", "matern") for seed in (0, 1) for dim in (20, 50)]
+    whole = [run("levy", method, seed, 1.0, dim=dim) for method, seed, dim in each]
+    stopped = [
+        replace(r, status="timeout") if r.key.dim == 50 and (r.key.method == "paper" or r.key.seed) else r
+        for r in whole
+    ]
+    pages = [page_of(suite, dim, [r for r in stopped if r.key.dim == dim], lambda *_: 0.0) for dim in (20, 50)]
+    (lines,) = scalability_panels(pages).values()
+    assert {method: {dim: len(seconds) for dim, seconds in line.items()} for method, line in lines.items()} == {
+        "paper": {20: 2},
+        "matern": {20: 2, 50: 1},
+    }
 
 
 def test_a_suite_about_seconds_in_one_dimension_shows_what_was_reached_for_them(tmp_path):

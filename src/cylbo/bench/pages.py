@@ -122,11 +122,16 @@ def efficiency_panels(page: Page, minimum: Minimum) -> tuple[dict[str, dict[str,
 
 
 def scalability_panels(pages: Sequence[Page]) -> dict[str, dict[str, dict[int, Array]]]:
-    """Problem -> method -> dimension -> seconds of each run; only problems with two dimensions."""
+    """Problem -> method -> dimension -> seconds of each finished run; only problems with two dimensions.
+
+    What was stopped at a time limit says nothing of what all of it costs.
+    """
     panels: dict[str, dict[str, dict[int, Array]]] = {}
     for p in pages[0].suite.problems:
         for m in in_order(m for page in pages for m in page.methods):
-            line = {page.dim: total_seconds(page.cells[m, p]) for page in pages if (m, p) in page.cells}
+            cells = {page.dim: page.cells[m, p] for page in pages if (m, p) in page.cells}
+            finished = {dim: [run.status == "finished" for run in cell.runs] for dim, cell in cells.items()}
+            line = {dim: total_seconds(cell)[finished[dim]] for dim, cell in cells.items() if any(finished[dim])}
             if line:
                 panels.setdefault(p, {})[m] = line
     return {p: lines for p, lines in panels.items() if len({dim for line in lines.values() for dim in line}) > 1}

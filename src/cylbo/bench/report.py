@@ -127,6 +127,8 @@ def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minim
     if suite.timing and growth:
         lines += [
             "",
+            "Runs that were stopped at the time limit are not in the picture.",
+            "",
             picture(figures.scalability(growth, title=suite.title), "scalability", "Seconds against dimension"),
         ]
     path = folder / f"{suite.name}.md"

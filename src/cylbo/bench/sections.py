@@ -254,7 +254,8 @@ def seconds_section(page: Page) -> list[str]:
         "Where a method suggests many points at once, most of them cost nothing and the seconds per run tell more.",
         *_tables_of_cells(page, lambda cell: seconds_text(seconds := late_seconds(cell), seconds)),
         "",
-        "Per run: sum over all suggestions, mean ± population standard deviation over seeds.",
+        "Per run: sum over all suggestions, mean ± population standard deviation over seeds. † marks runs stopped at "
+        "the time limit, with the mean evaluations they reached: the whole would have cost more.",
         *_tables_of_cells(page, _seconds_per_run),
     ]
 
@@ -273,7 +274,8 @@ def _tables_of_cells(page: Page, words: Callable[[Cell], str]) -> list[str]:
 
 def _seconds_per_run(cell: Cell) -> str:
     seconds = total_seconds(cell)
-    return f"{seconds_text(seconds.mean(), seconds.mean())} ± {seconds_text(seconds.std(), seconds.mean())}"
+    mean, sd = seconds_text(seconds.mean(), seconds.mean()), seconds_text(seconds.std(), seconds.mean())
+    return f"{mean} ± {sd}{_dagger(cell)}"
 
 
 def _center(page: Page, losses: Array) -> float:
