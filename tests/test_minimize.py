@@ -164,7 +164,7 @@ def test_the_centre_is_evaluated_first_exactly():
 
 def test_earlier_evaluations_cost_no_budget_and_count_for_the_best():
     fun = Recorded()
-    result = run(fun, budget=4, x0=[[0.5, 0.5], [0.9, 0.9]], y0=[-100.0, 3.0])
+    result = run(fun, budget=4, x0=[[0.5, 0.5], [0.9, 0.9]], y0=[-100.0, 3.0], noisy=False)
     assert len(fun.x) == result.nfev == len(result.x_iters) == len(result.func_vals) == 4
     assert result.fun == -100.0
     assert result.x.tolist() == [0.5, 0.5]

@@ -17,7 +17,10 @@ import torch
 
 import cylbo
 
-QUICK = {"n_sobol": 128, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 5, "warm_steps": 2}
+# Nothing is evaluated twice to find out about noise: that is for test_noise.py
+QUICK = {
+    "n_sobol": 128, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 5, "warm_steps": 2, "repeats": False,
+}  # fmt: skip
 CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK)
 METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
 BOX = [(-1.0, 2.0), (10.0, 30.0), (-5.0, -4.0)]
