@@ -255,7 +255,7 @@ EXPERIMENT = Experiment(
     "three fixed folds and always the same for the same parameters. The spaces are equal. Nobody was given a start: "
     "cylbo begins at the middle of all ranges and the first of all choices, which stand in alphabetical order, Optuna "
     "with its ten random points. Losses: share of errors (svm), root mean squared error (splines), log loss. Runs "
-    "that an error of scikit-learn's ended (the network, three of Optuna's GP and one of its TPE) are left out. The "
+    "that an error of scikit-learn's ended are left out. The "
     "picture shows how far they are above the lowest that any run found.",
     problems=tuple(PROBLEMS),
     methods=tuple(METHODS),

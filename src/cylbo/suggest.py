@@ -3,6 +3,7 @@
 Read `suggest` from top to bottom; every room it passes through is named after what it holds.
 """
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -82,15 +83,11 @@ def suggest(
         if known.is_new(known.x[[best]], repeat=True)[0]:
             return Suggestion(known.x[best], learned.state, limits, "repeated", {})
     places = [domain] if learned.shelter is None else [domain.near(known.x[learned.shelter], REACH), domain]
-    for where in places:  # near a point of a lattice there may be nothing new any more
-        try:
-            model = _Model(known, learned, kept, where, config)
-            x, info = model.maximize(rng, room.climb_until)
-            again = model.more_telling(x)
-        except (NotPositiveDefiniteError, _NoCandidateError):
-            continue
-        break
-    else:
+    try:
+        model = _Model(known, learned, kept, domain, config)
+        x, info = model.maximize(places, rng, room.climb_until)
+        again = model.more_telling(x)
+    except (NotPositiveDefiniteError, _NoCandidateError):
         return Suggestion(_fresh(known, domain, rng), learned.state, limits, "space-filling", {})
     if budget != UNLIMITED:
         learned_from = min(room.fit_points, room.points)
@@ -137,7 +134,6 @@ class _Model:
         self.known, self.limits, self.domain, self.config = known, limits, domain, config
         self.kernel = learned.kernel or config.kernel(domain.radius)
         self.best = learned.best
-        self.sheltered = learned.shelter is not None
         # The chance that a point counts multiplies the improvement: a sum of logarithms, whatever the method climbs
         self.acquisition = log_expected_improvement if limits else config.acquisition
         self.gp = self._condition(learned)
@@ -169,12 +165,18 @@ class _Model:
             return BlendedGP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters, noise=more)
         return GP(data, kernel, h, stabilizer=config.stabilizer, jitters=config.jitters)
 
-    def maximize(self, rng: Generator, until: float) -> tuple[Array, dict[str, float]]:  # -> (d,), ...
-        """The point of largest acquisition that was found and is new, and what there is to say of the search."""
-        config, domain, gp = self.config, self.domain, self.gp
+    def maximize(self, places: list[Domain], rng: Generator, until: float) -> tuple[Array, dict[str, float]]:
+        """The new point (d,) of largest acquisition in the first place that has one, and what there is to say of it."""
+        for domain in places[:-1]:  # near a point of a lattice there may be nothing new any more
+            with contextlib.suppress(_NoCandidateError):
+                return self._maximize(domain, rng, until)
+        return self._maximize(places[-1], rng, until)
+
+    def _maximize(self, domain: Domain, rng: Generator, until: float) -> tuple[Array, dict[str, float]]:
+        config, gp = self.config, self.gp
         few = gp.subset(slice(-config.screening_samples, None))
         starts = best_starts(
-            self._candidates(rng),
+            self._candidates(domain, rng),
             self._values(few),
             self._values(gp),
             config.n_starts,
@@ -256,11 +258,10 @@ class _Model:
         chosen = int(worth.argmax())
         return int(leaders[chosen - 1]) if chosen else None
 
-    def _candidates(self, rng: Generator) -> list[Array]:  # each (m, d)
+    def _candidates(self, domain: Domain, rng: Generator) -> list[Array]:  # each (m, d)
         """Points spread over the box, sprays about the best points and the evaluated points; never the centre."""
-        config, domain, known = self.config, self.domain, self.known
-        order = known.order
-        if self.sheltered and (inside := domain.contains(known.x[order])).any():
+        config, known, order = self.config, self.known, self.known.order
+        if domain is not self.domain and (inside := domain.contains(known.x[order])).any():
             order = order[inside]
         leaders = known.x[order[: config.n_leaders]]
         sprays = [config.spray(leaders, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
