@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from benchmarks.practical import batches, failures, mixed, noise, runs
-from benchmarks.practical.__main__ import EXPERIMENTS, made_with, write
+from benchmarks.practical.__main__ import EXPERIMENTS, made_with, main, write
 from benchmarks.practical.players import Cylbo, box, distributions
 
 import cylbo
@@ -213,3 +213,22 @@ def test_methods_with_fewer_seeds_have_a_command_of_their_own():
     two, one = made_with(failures.EXPERIMENT, made)
     assert two.endswith("--seeds 2 --methods default")
     assert one.endswith("--seeds 1 --methods optuna-tpe")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mixed", "--seeds", "0"], "expected an integer of at least 1, got 0"),
+        (["noise", "--jobs", "-1"], "expected an integer of at least 1, got -1"),
+        (["mixed", "--problems", "nosuch"], "invalid choice: 'nosuch'"),
+        (["report", "--out", "missing.jsonl"], "there are no runs in missing.jsonl; make some with"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_explained(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["practical", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code
+    assert message in f"{stopped.value.code} {capsys.readouterr().err}"
+    assert not list(tmp_path.iterdir())

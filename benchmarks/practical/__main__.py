@@ -51,9 +51,9 @@ def main() -> None:
             command.add_argument(
                 f"--{what}", nargs="+", choices=known, default=known, metavar=what[:-1].upper(), help="; ".join(known)
             )
-        command.add_argument("--budget", type=int, default=experiment.budget)
-        command.add_argument("--seeds", type=int, default=experiment.seeds)
-        command.add_argument("--jobs", type=int, default=2)
+        command.add_argument("--budget", type=at_least_one, default=experiment.budget)
+        command.add_argument("--seeds", type=at_least_one, default=experiment.seeds)
+        command.add_argument("--jobs", type=at_least_one, default=2)
         command.add_argument("--time-limit", type=float, default=1800.0, help="CPU seconds per run")
         command.add_argument("--out", type=Path, default=Path("practical.jsonl"))
     command = commands.add_parser("report", description="Write the pages.")
@@ -61,12 +61,24 @@ def main() -> None:
     command.add_argument("--docs", type=Path, default=Path("docs"), help="the folder of the pages")
     args = parser.parse_args()
     if args.command == "report":
-        write(read(args.out), args.docs)
+        if not (runs := read(args.out)):
+            sys.exit(
+                f"there are no runs in {args.out}; make some with `python -m benchmarks.practical mixed --out ...`."
+            )
+        write(runs, args.docs)
         return
     experiment = EXPERIMENTS[args.command]
     keys = experiment.keys(args.problems, args.methods, args.budget, args.seeds)
     failed = make_missing(experiment, keys, args.out, jobs=args.jobs, time_limit=args.time_limit)
     sys.exit(f"{failed} runs failed; the same command makes them again." if failed else 0)
+
+
+def at_least_one(text: str) -> int:
+    """A number of things."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text}")
+    return number
 
 
 def write(runs: Sequence[Run], docs: Path) -> None:
