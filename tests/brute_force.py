@@ -92,12 +92,13 @@ class Blended(Model):
         return self.amplitude * ((1.0 - self.share) * self.matern(distance) + self.share * effects)
 
     def effect(self, u, v):
-        """Twelve cosines on [-1.1, 1.1], of mean square 1 there, weighted as a Matern-5/2 has its frequencies; beyond,
-        nothing changes any more.
+        """Cosines on [-1.1, 1.1], of mean square 1 there, weighted as a Matern-5/2 has its frequencies less a millionth
+        of the first one's weight, as long as something is left of them, 32 at most; beyond, nothing changes any more.
         """
         u, v = (min(max(w, -1.1), 1.1) for w in (u, v))
-        speeds = [j * math.pi / 2.2 for j in range(1, 13)]
-        density = [(5.0 / self.effect_lengthscale**2 + speed**2) ** -3 for speed in speeds]
+        speeds = [j * math.pi / 2.2 for j in range(1, 33)]
+        full = [(5.0 / self.effect_lengthscale**2 + speed**2) ** -3 for speed in speeds]
+        density = [max(weight - 1e-6 * full[0], 0.0) for weight in full]
         products = [2.0 * math.cos(speed * (u + 1.1)) * math.cos(speed * (v + 1.1)) for speed in speeds]
         return math.fsum(map(operator.mul, density, products)) / math.fsum(density)
 

@@ -343,7 +343,7 @@ def expected_points(budget, d):
     if budget.seconds is not None:
         rooms.append(largest(lambda p: COST.factor * (p / 300) ** 2.5 <= 0.25 * budget.seconds))
     if budget.memory is not None:
-        rooms.append(largest(lambda p: 8 * (10 * p * p + 60 * d * p) <= 0.5 * budget.memory))
+        rooms.append(largest(lambda p: 8 * (10 * p * p + 160 * d * p) <= 0.5 * budget.memory))
     return min(rooms)
 
 
@@ -354,7 +354,7 @@ def expected_fit_points(budget, n_forms):
         each = 0.3 * budget.seconds / (20 * n_forms)
         rooms.append(largest(lambda p: COST.evidence * (p / 300) ** 2.5 <= each))
     if budget.memory is not None:
-        rooms.append(largest(lambda p: 8 * 22 * p * p <= 0.5 * budget.memory))
+        rooms.append(largest(lambda p: 8 * 42 * p * p <= 0.5 * budget.memory))
     return min(rooms)
 
 

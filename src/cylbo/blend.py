@@ -7,8 +7,9 @@
 
 E is a sum of smooth functions of one coordinate each, the main effects of a designed experiment: few hundred values
 say a lot about these and little about anything else in a hundred dimensions. The cosines are a Matern-5/2 process on
-the interval cut off at M frequencies (Solin and Sarkka 2020), without their constant, which is the mean's business:
-as features they cost a matrix product where the process itself would cost n^2 d exponentials.
+the interval without its faint frequencies (Solin and Sarkka 2020) and without their constant, which is the mean's
+business: as features they cost a matrix product where the process itself would cost n^2 d exponentials. How many they
+are, M, depends on the lengthscale: few for a trend, many for ripples.
 """
 
 import math
@@ -23,48 +24,56 @@ from cylbo.gp import GP, JITTERS, Data, Toward
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import matern52, matern52_slope, squared_distances
 
-__all__ = ["Blend", "BlendedGP", "grams", "spectrum"]
+__all__ = ["MOST_COSINES", "Blend", "BlendedGP", "grams", "spectrum"]
 
-N_COSINES = 12  # resolve lengthscales down to a sixth of the half-width
+MOST_COSINES = 32  # resolve lengthscales down to a fifteenth of the half-width
+FAINT = 1e-6  # a frequency of less than this share of the first one's weight is left out. A thousandth is too much:
+# without the tail of the spectrum, ripples are fitted worse (docs/default-method.md)
 HALF_PERIOD = 1.1  # B; beyond 1, because the slopes of all cosines vanish at B
 
 
-def cosines(x: Array) -> Array:  # (n, d) -> (M, n, d)
+def cosines(x: Array, count: int) -> Array:  # (n, d) -> (count, n, d)
     """The features f_j(x_k) / sqrt(d), each cosine from the two before it (Chebyshev's recurrence).
 
     Beyond B, where only a search in the whole ball may look, they stay what they are at B.
     """
     first = np.cos(math.pi * (np.clip(x, -HALF_PERIOD, HALF_PERIOD) + HALF_PERIOD) / (2.0 * HALF_PERIOD))
-    f = np.empty((N_COSINES, *x.shape))
-    f[0], f[1] = first, 2.0 * first * first - 1.0
-    for j in range(2, N_COSINES):
+    f = np.empty((count, *x.shape))
+    f[0] = first
+    for j in range(1, count):
         np.multiply(2.0 * first, f[j - 1], out=f[j])
-        f[j] -= f[j - 2]
+        f[j] -= f[j - 2] if j > 1 else 1.0
     f *= math.sqrt(2.0 / x.shape[-1])
     return f
 
 
-def cosine_slopes(x: Array) -> Array:  # (n, d) -> (M, n, d)
+def cosine_slopes(x: Array, count: int) -> Array:  # (n, d) -> (count, n, d)
     """Derivatives of the features by their coordinate."""
-    speed = np.arange(1.0, N_COSINES + 1.0)[:, None, None] * (math.pi / (2.0 * HALF_PERIOD))
+    speed = np.arange(1.0, count + 1.0)[:, None, None] * (math.pi / (2.0 * HALF_PERIOD))
     slopes = -speed * np.sin(speed * (x + HALF_PERIOD)) * math.sqrt(2.0 / x.shape[-1])
     return np.where(np.abs(x) < HALF_PERIOD, slopes, 0.0)
 
 
-def grams(x: Array) -> Array:  # (n, d) -> (M, n, n)
-    """The effects' kernel matrix of every cosine alone: E is their sum weighted with the spectrum."""
-    f = cosines(x)
+def grams(x: Array) -> Array:  # (n, d) -> (MOST_COSINES, n, n)
+    """The effects' kernel matrix of every cosine alone: E is the sum of the first M weighted with the spectrum."""
+    f = cosines(x, MOST_COSINES)
     return np.asarray(f @ f.transpose(0, 2, 1))
 
 
 def spectrum(log_lengthscale: float) -> tuple[Array, Array]:  # -> (M,), (M,)
-    """Spectral weights of a Matern-5/2 on the line, of sum 1, and their derivative by the log of its lengthscale."""
-    speed = np.arange(1.0, N_COSINES + 1.0) * (math.pi / (2.0 * HALF_PERIOD))
+    """Weights of the cosines, of sum 1, and their derivative by the log of the lengthscale.
+
+    They are those of a Matern-5/2 on the line less the faintest one that counts, so that a cosine that comes or goes
+    with the lengthscale does so without a jump.
+    """
+    speed = np.arange(1.0, MOST_COSINES + 1.0) * (math.pi / (2.0 * HALF_PERIOD))
     rate2 = 5.0 * math.exp(-2.0 * log_lengthscale)
     decay = (rate2 + speed**2) ** -3.0
-    s: Array = decay / decay.sum()
-    by_log: Array = 6.0 * rate2 / (rate2 + speed**2)
-    return s, s * (by_log - s @ by_log)
+    by_log = 6.0 * rate2 / (rate2 + speed**2) * decay
+    count = int((decay > FAINT * decay[0]).sum())
+    weights, slopes = ((v - FAINT * v[0])[:count] for v in (decay, by_log))
+    s: Array = weights / weights.sum()
+    return s, (slopes - s * slopes.sum()) / weights.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +94,10 @@ class Blend:
         """Derivative of each feature by its coordinate."""
         return self._rows(cosine_slopes, x)
 
-    def _rows(self, of: Callable[[Array], Array], x: Array) -> Array:
+    def _rows(self, of: Callable[[Array, int], Array], x: Array) -> Array:
         if self.spectrum is None:
             return np.empty((len(x), 0))
-        weighted = of(x - self.middle) * np.sqrt(self.spectrum)[:, None, None]
+        weighted = of(x - self.middle, len(self.spectrum)) * np.sqrt(self.spectrum)[:, None, None]
         return weighted.transpose(1, 0, 2).reshape(len(x), -1)
 
 

@@ -69,7 +69,7 @@ class Beliefs:
     log_compression: tuple[float, float] = (-1.0, 1.5)
     logit_share: tuple[float, float] = (-1.0, 2.0)
     log_amplitude: tuple[float, float] = (0.0, 2.0)  # in units of t^2; only where noise was told
-    log_effect_lengthscale: tuple[float, float] = (-0.36, 0.7)  # 0.7 half-widths
+    log_effect_lengthscale: tuple[float, float] = (-0.36, 1.0)  # 0.7 half-widths
 
     # log l_k = log l + stretch_scale z_k with Student's t on z: most coordinates alike, any of them free to differ
     stretch_scale: float = 0.3
@@ -80,7 +80,7 @@ class Beliefs:
     log_compression_range: tuple[float, float] = (-5.0, 3.0)
     logit_share_range: tuple[float, float] = (-8.0, 6.0)
     log_amplitude_range: tuple[float, float] = (-12.0, 12.0)
-    log_effect_lengthscale_range: tuple[float, float] = (-1.9, 1.6)
+    log_effect_lengthscale_range: tuple[float, float] = (-2.9, 1.6)
     stretch_range: tuple[float, float] = (-6.0, 6.0)  # of z
 
 
@@ -147,8 +147,11 @@ class Evidence:
         return time.perf_counter() > self.until
 
     @cached_property
-    def _grams(self) -> Array:  # (M, n, n)
+    def _grams(self) -> Array:  # (MOST_COSINES, n, n)
         return grams(self.x - self.middle)
+
+    def _weighted_grams(self, weights: Array) -> Array:  # (M,) -> (n, n)
+        return np.asarray(np.tensordot(weights, self._grams[: len(weights)], 1))
 
     @cached_property
     def _pairs(self) -> Array:  # (n, n)
@@ -188,7 +191,7 @@ class Evidence:
         n = len(self.gaps)
         t, t_slope, log_jacobian, jacobian_slope = compressed(self.gaps, theta[2])
         kernel = self.kernel(theta)
-        effects = np.tensordot(kernel.spectrum, self._grams, 1) if kernel.spectrum is not None else None
+        effects = self._weighted_grams(kernel.spectrum) if kernel.spectrum is not None else None
         parts = self._correlations(kernel, theta, effects)
         at = self._factorised(parts, theta, t)
         if at is None:
@@ -210,7 +213,7 @@ class Evidence:
             stretched = np.exp(theta[2]) * self.gaps
             gradient[2] -= 2.0 * float(told @ (stretched / (1.0 + stretched)))
         if parts.effects is not None:
-            share, effect_slope = parts.share, np.tensordot(spectrum(theta[4])[1], self._grams, 1)
+            share, effect_slope = parts.share, self._weighted_grams(spectrum(theta[4])[1])
             gradient[3] += share * (1.0 - share) * _inner(R_bar, parts.effects.T - parts.matern.T)
             gradient[4] += share * _inner(R_bar, effect_slope.T)
         # By log l_k: minus the sum over pairs of weight_ij (z_ik - z_jk)^2, from one product with the points

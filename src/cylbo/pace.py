@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cylbo.blend import BlendedGP
+from cylbo.blend import MOST_COSINES, BlendedGP
 from cylbo.fit import Beliefs, Evidence, Form, at
 from cylbo.gp import Data
 from cylbo.threads import blas_threads
@@ -42,8 +42,8 @@ FEWEST_CANDIDATES = 0.02  # as a share
 # Numbers of 8 bytes in memory at once, counted for the model of the most parts: matrices of all points, those of the
 # points that hyperparameters are learned from (one for each cosine among them), and features of all coordinates
 MATRICES = 10
-FIT_MATRICES = 22
-FEATURES = 60
+FIT_MATRICES = 10 + MOST_COSINES
+FEATURES = 5 * MOST_COSINES
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ def cost(d: int) -> _Cost:
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-1.0, 1.0, (SAMPLE, d)), rng.standard_normal(SAMPLE)
     evidence = Evidence(x, y, Beliefs(), Form(stretched=True, effects=True))
-    theta = evidence.prior_mean
+    theta = evidence.prior_mean.copy()
+    theta[4] = evidence.lower[4]  # where there are most cosines
     queries = rng.uniform(-1.0, 1.0, (SAMPLE, d))
 
     def seconds(of: Callable[[], object]) -> float:
