@@ -390,13 +390,14 @@ def _log_floor(numbers: Iterable[Array]) -> float | None:
     """The smallest number to show if a log scale is worth it, else None.
 
     Smaller ones are drawn there: zero, less than zero by rounding or outside the box, and what would press the others
-    together.
+    together. A zero lies below whatever is positive, or it would look like the smallest of that.
     """
     pooled = np.concatenate([np.ravel(part) for part in numbers])
     positive = pooled[pooled > 0.0]
     if len(positive) == 0 or positive.max() < LEAST_RATIO * positive.min():
         return None
-    return float(max(positive.min(), positive.max() / MOST_RATIO))
+    smallest = positive.min() if (pooled > 0.0).all() else 0.1 * positive.min()
+    return float(max(smallest, positive.max() / MOST_RATIO))
 
 
 def _marks(n: int, index: int, count: int) -> list[int]:
