@@ -447,6 +447,13 @@ def test_other_points_came_as_they_should(origin):
     assert report(trials_at([INSIDE] * 3, origin=origin)).warnings == ()
 
 
+@pytest.mark.parametrize(("kept", "warned"), [(0, False), (5, False), (6, True), (10, True)])
+def test_a_search_that_noise_keeps_near_a_point_is_told(kept, warned):
+    near = trials_at([INSIDE] * kept, info={"acquisition": -1.0, "reach": 0.3})
+    warnings = report([*near, *trials_at([INSIDE] * (10 - kept))]).warnings
+    assert ["noise hides most" in warning for warning in warnings] == [True] * warned
+
+
 @pytest.mark.parametrize(("failed", "warned"), [(0, False), (2, False), (3, True), (10, True)])
 def test_many_failures_of_late_are_told(failed, warned):
     bad = trials_at([INSIDE] * 10, status="failed", value=math.nan)

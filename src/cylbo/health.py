@@ -148,6 +148,12 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
         found.append(
             f"{failed} of the last {len(lately)} evaluations failed: give bounds or constraints if you know them."
         )
+    kept_near = sum("reach" in trial.info for trial in lately)
+    if lately and kept_near > OFTEN * len(lately):
+        found.append(
+            "noise hides most of what there is to see, so the search keeps close to a point that is good for certain: "
+            "average several evaluations into one value if you can."
+        )
     if not math.isnan(report.explained):
         if not report.better_than_mean:
             found.append("the model predicts no better than the mean of the values: they may be noise, or too few yet.")

@@ -169,7 +169,8 @@ class _Model:
         """The new point (d,) of largest acquisition in the first place that has one, and what there is to say of it."""
         for domain in places[:-1]:  # near a point of a lattice there may be nothing new any more
             with contextlib.suppress(_NoCandidateError):
-                return self._maximize(domain, rng, until)
+                x, info = self._maximize(domain, rng, until)
+                return x, {**info, "reach": REACH}
         return self._maximize(places[-1], rng, until)
 
     def _maximize(self, domain: Domain, rng: Generator, until: float) -> tuple[Array, dict[str, float]]:
