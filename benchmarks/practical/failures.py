@@ -123,11 +123,11 @@ def _lines(cells: Cells) -> list[str]:
         "",
         f"Share of crashed suggestions after the first {LEARNED_AFTER} evaluations, mean over seeds (largest):",
         "",
-        *by_problem(cells, _crashed, lambda shares: f"{np.mean(shares):.0%} ({max(shares):.0%})"),
+        *by_problem(cells, _crashed, lambda shares: f"{np.mean(shares):.0%} ({max(shares):.0%})", np.mean),
         "",
         "Minutes of suggesting per run:",
         "",
-        *by_problem(cells, lambda run: sum(run.seconds) / 60.0, lambda minutes: f"{np.mean(minutes):.2g}"),
+        *by_problem(cells, lambda run: sum(run.seconds) / 60.0, lambda minutes: f"{np.mean(minutes):.2g}", np.mean),
     ]
 
 

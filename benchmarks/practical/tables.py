@@ -34,14 +34,19 @@ def quartiles(numbers: Sequence[float]) -> str:
     return f"{middle} [{low}, {high}]"
 
 
-def by_problem(cells: Cells, number: Callable[[Run], float], text: Callable[[Sequence[float]], str]) -> list[str]:
-    """A table of one number per run: a row per problem, a column per method, the lowest median bold."""
+def by_problem(
+    cells: Cells,
+    number: Callable[[Run], float],
+    text: Callable[[Sequence[float]], str],
+    middle: Callable[[Sequence[float]], float] = np.median,
+) -> list[str]:
+    """A table of one number per run: a row per problem, a column per method, the lowest `middle` bold."""
     methods = list(dict.fromkeys(m for row in cells.values() for m in row))
     rows = []
     for problem, row in cells.items():
         numbers = {m: [number(run) for run in runs] for m, runs in row.items()}
-        lowest = min(map(np.median, numbers.values()))
-        texts = {m: f"**{text(of)}**" if np.median(of) == lowest else text(of) for m, of in numbers.items()}
+        lowest = min(map(middle, numbers.values()))
+        texts = {m: f"**{text(of)}**" if middle(of) == lowest else text(of) for m, of in numbers.items()}
         rows.append([problem, seeds(*row.values()), *(texts.get(m, NOTHING) for m in methods)])
     return table(["problem", "seeds", *map(label, methods)], rows)
 
