@@ -540,7 +540,8 @@ def test_the_kernel_is_that_of_theta(seed, form):
     np.testing.assert_allclose(kernel.stretch, model.stretch, rtol=1e-13)
     assert kernel.share == pytest.approx(model.share, rel=1e-13)
     features = kernel.features(x)
-    assert (features.size > 0) == form.effects
+    full = [(5.0 / model.effect_lengthscale**2 + (j * math.pi / 2.2) ** 2) ** -3 for j in range(1, 33)]
+    assert features.size == 6 * 3 * sum(weight > 1e-6 * full[0] for weight in full) * form.effects
     if form.effects:
         effects = [[math.fsum(map(model.effect, p, q)) / 3 for q in x.tolist()] for p in x.tolist()]
         np.testing.assert_allclose(features @ features.T, effects, rtol=0.0, atol=1e-12)

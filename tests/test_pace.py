@@ -260,7 +260,8 @@ def test_a_climb_that_runs_out_of_time_gives_the_best_point_it_saw(monkeypatch, 
     points, values = (np.concatenate(parts) for parts in zip(*climbed, strict=True))
     if domain.lattice is None:
         # At the rim of the ball another projection may move the last digit
-        np.testing.assert_allclose(made.x, points[values.argmax()], rtol=1e-14, atol=0.0)
+        rounding = 0.0 if domain.within_box else 1e-14
+        np.testing.assert_allclose(made.x, points[values.argmax()], rtol=rounding, atol=0.0)
         assert made.info["acquisition"] == pytest.approx(values.max(), rel=1e-9)
     else:  # what was seen may lie between points that can be evaluated
         candidates = np.array([*domain.project(points[values.argmax()][None]), *starts])
