@@ -1,6 +1,6 @@
 """What each part of the default method is worth: variants of it on many problems, compared with one another.
 
-    python benchmarks/ablation.py --variants default ambition-0 isotropic --dims 20 --seeds 2 --jobs 2 --out runs.jsonl
+    python -m benchmarks.ablation --variants default ambition-0 isotropic --dims 20 --seeds 2 --jobs 2 --out runs.jsonl
 
 The problems are the paper's functions, the suite `shifted` and those of COCO's bbob-largescale that tell variants
 apart. Finished runs are kept in the file and not repeated. The table shows, over all problems, the mean rank and the
@@ -9,22 +9,21 @@ none counted below a ten-thousandth. With two seeds differences in rank of a few
 """
 
 import argparse
-import concurrent.futures
 import dataclasses
 import json
-import multiprocessing
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from cylbo.bench.functions import problem
 from cylbo.bench.suites import suite
 from cylbo.config import DEFAULT, Config
 from cylbo.fit import Form
 from cylbo.optimizer import Optimizer
+
+from .pool import make_each
 
 ISOTROPIC, STRETCHED, EFFECTS = Form(), Form(stretched=True), Form(stretched=True, effects=True)
 
@@ -82,17 +81,14 @@ def main() -> None:
     lines = args.out.read_text().splitlines() if args.out.exists() else []
     found: dict[Key, float] = {tuple(key): value for key, value in map(json.loads, lines)}
     missing = [key for key in keys if key not in found]
-    context = multiprocessing.get_context("spawn")
-    with (
-        concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool,
-        args.out.open("a") as file,
-    ):
-        futures = {pool.submit(regret, key): key for key in missing}
-        done = concurrent.futures.as_completed(futures)
-        for future in track(done, total=len(missing), console=Console(stderr=True), description="running"):
-            found[futures[future]] = future.result()
-            file.write(json.dumps([futures[future], future.result()]) + "\n")
-            file.flush()
+
+    def keep(key: Key, value: float) -> None:
+        found[key] = value
+        with args.out.open("a") as file:
+            file.write(json.dumps([key, value]) + "\n")
+
+    if failed := make_each("variants", regret, missing, keep, jobs=args.jobs):
+        sys.exit(f"{failed} runs failed; the same command makes them again.")
     print(comparison({key: found[key] for key in keys}, args.variants))
 
 

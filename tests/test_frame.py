@@ -526,3 +526,21 @@ def test_choices_of_another_type_are_another_space_to_a_stored_run(tmp_path):
         opt.ask()
     with pytest.raises(cylbo.StorageError, match="another space"):
         cylbo.Optimizer(cylbo.Space(a=cylbo.Categorical([False, True])), storage=path, resume=True)
+
+
+def test_what_is_done_to_the_params_of_a_trial_stays_its_own_affair():
+    opt = cylbo.Optimizer(MIXED, seed=0, method=CHEAP)
+    trial = opt.ask()
+    before = plain(trial.params)
+    trial.params.clear()
+    trial.params["w"][:] = 0
+    opt.tell(trial, 1.0).params.clear()
+    assert plain(trial.params) == plain(opt.best.params) == plain(opt.trials[0].params) == before
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda trial: pickle.loads(pickle.dumps(trial))])
+def test_a_trial_travels_to_another_process_and_back(twin_of):
+    opt = cylbo.Optimizer(MIXED, seed=0, method=CHEAP)
+    trial = twin_of(opt.ask())
+    assert plain(trial.params) == plain(opt.trials[0].params)
+    assert opt.tell(trial, score(trial.params)).status == "done"

@@ -1,10 +1,8 @@
 """Runs of the practical experiments: made one process each, kept in a JSONL file, never repeated."""
 
-import concurrent.futures
 import dataclasses
+import functools
 import json
-import multiprocessing
-import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from cylbo.bench.figures import Style
 from cylbo.bench.methods import METHODS
-from cylbo.bench.runner import THREAD_VARIABLES
 from cylbo.bench.worker import environment
 
+from ..pool import make_each
 from .players import Array, Player, Point
 
 RECOMMEND_EVERY = 10  # evaluations: to name the best point may take a fit of its own
@@ -162,22 +158,5 @@ def missing(keys: Sequence[Key], made: Sequence[Run], time_limit: float) -> list
 def make_missing(experiment: Experiment, keys: Sequence[Key], path: Path, *, jobs: int, time_limit: float) -> int:
     """Make the runs that the file does not hold; how many failed."""
     to_make = missing(keys, read(path), time_limit)
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for the processes to come
-    console, failed = Console(stderr=True), 0
-    columns = TextColumn(experiment.name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with (
-        concurrent.futures.ProcessPoolExecutor(
-            jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1
-        ) as pool,
-        Progress(*columns, console=console) as progress,
-    ):
-        bar = progress.add_task("", total=len(to_make))
-        futures = {pool.submit(make, key, experiment.play, time_limit): key for key in to_make}
-        for future in concurrent.futures.as_completed(futures):
-            if (error := future.exception()) is None:
-                append(future.result(), path)
-            else:
-                failed += 1
-                console.print(f"{futures[future]} failed: {error!r}", markup=False)
-            progress.advance(bar)
-    return failed
+    work = functools.partial(make, play_of=experiment.play, time_limit=time_limit)
+    return make_each(experiment.name, work, to_make, lambda _, run: append(run, path), jobs=jobs)

@@ -5,8 +5,6 @@ point itself, so a point given back by the user lands exactly where it was: the 
 """
 
 import math
-import numbers
-import sys
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -14,9 +12,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from cylbo.checks import are_apart, checked_numbers
 from cylbo.geometry import Array, Domain
 
-__all__ = ["Bounds", "Box", "Region", "are_apart", "checked_numbers"]
+__all__ = ["Bounds", "Box", "Region"]
 
 Bounds = Sequence[tuple[float, float]] | ArrayLike
 Region = Literal["box", "ball"]
@@ -143,28 +142,6 @@ class Box:
             where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
             raise ValueError(f"{name} must lie inside {where}; row {i} does not: {x[i]}.")
         return x
-
-
-def checked_numbers(values: ArrayLike, name: str) -> Array:
-    """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
-    try:
-        if np.ma.is_masked(values):
-            raise TypeError("some of its entries are masked")
-        array = np.array(values)
-        if array.dtype.kind == "O":  # integers beyond 64 bits, or a mixture
-            array = np.array([float(v) if isinstance(v, numbers.Real) else None for v in array.flat]).reshape(
-                array.shape
-            )
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"its entries are {array.dtype}")
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"{name} must be an array of numbers, got {values!r}.") from error
-
-
-def are_apart(low: float, high: float) -> bool:
-    """Whether there are millions of numbers between them, at the least: those next to 0 are no closer than 5e-324."""
-    return high - low > 1e-9 * max(abs(low), abs(high), sys.float_info.min)
 
 
 def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:

@@ -1,6 +1,5 @@
 """The loop that most people want."""
 
-import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cylbo.box import Bounds, Box, Region
+from cylbo.checks import is_integer
 from cylbo.config import METHODS, PAPER, Config
 from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
@@ -116,7 +116,7 @@ def minimize(
         raise TypeError(f"callback must be callable or None, got {callback!r}.")
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error must be 'raise' or 'fail', got {on_error!r}.")
-    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
+    if not is_integer(budget) or budget < 1:
         raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
     opt = Optimizer(
         bounds,
@@ -183,7 +183,7 @@ def _evaluate(
     fun: Callable[[Any], float | Mapping[str, Any]], opt: Optimizer, trial: Trial, on_error: OnError
 ) -> Trial:
     try:
-        params = opt.space.params(trial.x)  # anew: what fun does to its argument stays its own affair
+        params = trial.params  # anew: what fun does to its argument stays its own affair
         value = fun(trial.x.copy() if params is None else params)
     except Exception as error:  # and nothing else: an evaluation that was interrupted has not failed
         failed = opt.fail(trial, _named(error))
@@ -226,7 +226,7 @@ def _result(
         message = f"{message}; {why}"
     return Result(
         x=None if best is None else best.x.copy(),
-        params=None if best is None else copy.deepcopy(best.params),
+        params=None if best is None else best.params,
         fun=fun,
         nfev=len(made),
         x_iters=np.array([trial.x for trial in made]).reshape(len(made), space.dim),

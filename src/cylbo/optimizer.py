@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import numbers
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,8 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.box import Bounds, Box, Region, checked_numbers
+from cylbo.box import Bounds, Box, Region
+from cylbo.checks import as_float, checked_numbers, is_integer, is_real
 from cylbo.config import Config, described, resolve_method
 from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
@@ -160,7 +160,7 @@ class Optimizer:
         """
         if n is None:
             return self._ask()
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        if not is_integer(n) or n < 1:
             raise ValueError(f"n must be an integer of at least 1, got {n!r}; ask() without it gives one trial.")
         batch = [self._ask()]
         with contextlib.suppress(SpaceExhaustedError):
@@ -260,7 +260,7 @@ class Optimizer:
         return {tuple(trial.x.tolist()) for trial in self.trials}
 
     def _new(self, x: Array, **fields: object) -> Trial:
-        return self.history.new(x, params=self.space.params(x), **fields)
+        return self.history.new(x, named=self.space.params, **fields)
 
     def _known(self) -> Known:
         return _known(self.history, self.space, noisy=self.noisy)
@@ -360,10 +360,7 @@ def _checked_budget(seconds: float | None, memory: float | None, config: Config)
 def _checked_limit(name: str, value: float | None, config: Config) -> float | None:
     if value is None:
         return None
-    try:
-        limit = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
-    except OverflowError:  # an integer beyond 1e308
-        limit = math.inf if value > 0 else -math.inf
+    limit = as_float(value) if is_real(value) else math.nan
     if not limit > 0.0:
         raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
     if config.learn is not fitted:
@@ -376,6 +373,6 @@ def _checked_limit(name: str, value: float | None, config: Config) -> float | No
 def _checked_seed(seed: int | None) -> int:
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_integer(seed) or seed < 0:
         raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
     return int(seed)

@@ -11,7 +11,6 @@ import itertools
 import json
 import keyword
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import EllipsisType
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from cylbo.box import are_apart
+from cylbo.checks import are_apart, as_float, is_integer, is_real
 from cylbo.geometry import Array
 
 __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
@@ -112,7 +111,7 @@ class _Number(Parameter):
     def __init__(self, low: float, high: float, *, log: bool, shape: int | Sequence[int]) -> None:
         kind = type(self).__name__
         for end, given in (("low", low), ("high", high)):
-            if isinstance(given, bool) or not isinstance(given, numbers.Real) or not _is_finite(given):
+            if not is_real(given) or not math.isfinite(as_float(given)):
                 raise ValueError(f"{kind} expected a finite number as {end}, got {given!r}.")
         if not low < high:
             raise ValueError(f"{kind} expected low < high, got ({low}, {high}).")
@@ -121,7 +120,7 @@ class _Number(Parameter):
                 f"{kind} on a log scale expected low > 0, got {low}; shift the parameter or drop log=True."
             )
         sizes = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
-        if not all(isinstance(k, numbers.Integral) and not isinstance(k, bool) and k > 0 for k in sizes):
+        if not all(is_integer(k) and k > 0 for k in sizes):
             raise ValueError(f"{kind} expected a shape of positive integers, got {shape!r}.")
         if math.prod(sizes) > LARGEST_SIZE:
             raise ValueError(f"{kind} expected at most {LARGEST_SIZE} numbers in an array, got a shape of {shape!r}.")
@@ -168,7 +167,7 @@ class _Number(Parameter):
     def _checked_default(self, default: ArrayLike | None) -> Array | None:  # -> (p,)
         if default is None:
             return None
-        for_all = self.shape and isinstance(default, numbers.Real)
+        for_all = self.shape and is_real(default)
         return self.checked(np.full(self.shape, default) if for_all else default, f"default of {type(self).__name__}")
 
     def contains(self, old: Self) -> bool:
@@ -232,7 +231,7 @@ class Integer(_Number):
     ) -> None:
         """Check the range, and the default: an array of the shape, or one integer for all its entries."""
         for end in (low, high):
-            if isinstance(end, bool) or not isinstance(end, numbers.Integral) or abs(int(end)) > LARGEST_INTEGER:
+            if not is_integer(end) or abs(int(end)) > LARGEST_INTEGER:
                 raise ValueError(f"Integer expected integers up to 2^53 as bounds, got ({low!r}, {high!r}).")
         super().__init__(int(low), int(high), log=log, shape=shape)
         self.levels = self.high - self.low + 1
@@ -541,13 +540,6 @@ def _parameter(kind: str, **fields: Any) -> Parameter:  # noqa: ANN401 - as JSON
         "boolean": Boolean,
     }
     return kinds[kind](**fields)
-
-
-def _is_finite(number: numbers.Real) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer beyond 1e308
-        return False
 
 
 def _slices(sizes: list[int]) -> list[slice]:

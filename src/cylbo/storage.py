@@ -84,7 +84,7 @@ class Stored(NamedTuple):
             return self
         given, asked = np.split(points[1:], [len(x0)])
         trials = [
-            dataclasses.replace(trial, x=x, params=now.params(x)) for trial, x in zip(self.trials, asked, strict=True)
+            dataclasses.replace(trial, x=x, named=now.params) for trial, x in zip(self.trials, asked, strict=True)
         ]
         return Stored({**self.header, "space": now.to_json(), "x0": given.tolist()}, now, trials)
 
@@ -280,6 +280,7 @@ def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         and isinstance(about, dict)
     ):
         raise ValueError(f"trial {i} is not what it should be")
+    space.params(point)  # raises if a choice is none
     point.flags.writeable = False
     return Trial(
         i,
@@ -289,10 +290,10 @@ def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         origin,
         seconds,
         reason,
-        space.params(point),
         std=math.nan if std is None else std,
         constraints=tuple(told),
         info=about,
+        named=space.params,
     )
 
 

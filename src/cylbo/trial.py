@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
+from cylbo.checks import as_float, is_integer, is_real
 from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
 
@@ -33,10 +33,15 @@ class Trial:
     origin: str = "model"  # how the point came about: "center", "given" (x0), "told" (x0, y0) or a rung of `suggest.py`
     seconds: float = 0.0  # spent on suggesting it
     reason: str = ""  # of a failure
-    params: Mapping[str, Any] | None = None  # the point by name; None in a box without names
     std: float = math.nan  # standard deviation of the value's noise, if it was told
     constraints: tuple[float, ...] = ()  # told with the value; met where <= 0
     info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion: see `Optimizer.health`
+    named: Callable[[Array], dict[str, Any] | None] | None = None  # what gives x its names
+
+    @property
+    def params(self) -> dict[str, Any] | None:
+        """The point by name, a new dict every time: do with it what you like. None in a box without names."""
+        return None if self.named is None else self.named(self.x)
 
     @property
     def feasible(self) -> bool:
@@ -63,7 +68,7 @@ class History:
     def __getitem__(self, trial: int | Trial) -> Trial:
         """The newest snapshot of a trial, by id or by an older snapshot."""
         i = trial.id if isinstance(trial, Trial) else trial
-        if isinstance(i, bool) or not isinstance(i, numbers.Integral) or not 0 <= i < len(self):
+        if not is_integer(i) or not 0 <= i < len(self):
             known = f"ids 0 to {len(self) - 1}" if len(self) else "no trials yet"
             raise UnknownTrialError(f"expected a trial of this optimizer, which has {known}; got {spelled(i, repr)}.")
         found = self._trials[int(i)]
@@ -153,13 +158,10 @@ def _checked_number(value: object, name: str, hint: str) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.is_masked(value):
         value = value.item()
     # As a constraint, True would be broken and False kept
-    if not isinstance(value, numbers.Real) or (name and isinstance(value, bool)):
+    if not is_real(value) and (name or not isinstance(value, bool)):
         shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
         raise TypeError(f"{expected} one real number, got {type(value).__name__}{shape} {hint}")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond 1e308
-        number = -math.inf if value < 0 else math.inf
+    number = as_float(value)
     if not math.isfinite(number):
         raise NotFiniteError(f"{expected} a finite number, got {number} {hint}")
     return number

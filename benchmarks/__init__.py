@@ -1,0 +1,1 @@
+"""Speed, quality and practice, measured beside peers: each module says how to run it."""

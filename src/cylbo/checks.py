@@ -1,0 +1,53 @@
+"""What the user gave: is it a number, and which."""
+
+import math
+import numbers
+import sys
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cylbo.geometry import Array
+
+__all__ = ["are_apart", "as_float", "checked_numbers", "is_integer", "is_real"]
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Python's and NumPy's integers are; True and False are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Integers, floats and fractions of any kind are; True and False are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def as_float(value: float) -> float:
+    """The nearest float; an infinite one where an integer is beyond 1e308."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def checked_numbers(values: ArrayLike, name: str) -> Array:
+    """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
+    try:
+        if np.ma.is_masked(values):
+            raise TypeError("some of its entries are masked")
+        array = np.array(values)
+        if array.dtype.kind == "O":  # integers beyond 64 bits, or a mixture
+            array = np.array([float(v) if isinstance(v, numbers.Real) else None for v in array.flat]).reshape(
+                array.shape
+            )
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"its entries are {array.dtype}")
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers, got {values!r}.") from error
+
+
+def are_apart(low: float, high: float) -> bool:
+    """Whether there are millions of numbers between them, at the least: those next to 0 are no closer than 5e-324."""
+    return high - low > 1e-9 * max(abs(low), abs(high), sys.float_info.min)
