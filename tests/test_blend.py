@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from brute_force import check_pullback
-from cylbo.blend import Blend, BlendedGP, cosine_slopes, cosines, grams, spectrum
+from cylbo.blend import Blend, BlendedGP, cosine_slopes, cosines, grams, most_cosines, spectrum
 from cylbo.errors import NotPositiveDefiniteError
 from cylbo.gp import GP, SMALLEST_VARIANCE, Data
 from cylbo.kernel import Matern
@@ -163,12 +163,25 @@ def test_the_shorter_the_lengthscale_the_more_cosines():
     assert (counts[0], counts[-1]) == (32, 10)
 
 
+@pytest.mark.parametrize(("d", "most"), [(1, 32), (100, 32), (101, 31), (200, 16), (400, 8), (500, 8), (6000, 8)])
+def test_hundreds_of_coordinates_have_fewer_cosines_each(d, most):
+    assert most_cosines(d) == most
+    assert len(grams(points(d, 2, d))) == most
+
+
+def test_fewer_cosines_have_the_weights_of_the_first_ones():
+    all_of_them, some = spectrum(-2.9)[0], spectrum(-2.9, 8)[0]
+    assert len(some) == 8
+    np.testing.assert_allclose(some, all_of_them[:8] / all_of_them[:8].sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("most", [8, 32])
 @pytest.mark.parametrize("log_lengthscale", np.linspace(-4.0, 4.0, 9))
-def test_the_derivative_of_the_spectrum_is_its_difference(log_lengthscale):
+def test_the_derivative_of_the_spectrum_is_its_difference(log_lengthscale, most):
     step = 1e-4
-    _, slope = spectrum(log_lengthscale)
+    _, slope = spectrum(log_lengthscale, most)
     near, far = (
-        padded(spectrum(log_lengthscale + k * step)[0]) - padded(spectrum(log_lengthscale - k * step)[0])
+        padded(spectrum(log_lengthscale + k * step, most)[0]) - padded(spectrum(log_lengthscale - k * step, most)[0])
         for k in (1, 2)
     )
     np.testing.assert_allclose(padded(slope), (8.0 * near - far) / (12.0 * step), rtol=1e-7, atol=1e-10)

@@ -24,12 +24,21 @@ from cylbo.gp import GP, JITTERS, Data, Toward
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import matern52, matern52_slope, squared_distances
 
-__all__ = ["MOST_COSINES", "Blend", "BlendedGP", "grams", "spectrum"]
+__all__ = ["Blend", "BlendedGP", "grams", "most_cosines", "spectrum"]
 
 MOST_COSINES = 32  # resolve lengthscales down to a fifteenth of the half-width
+# More than a hundred coordinates share so many features: a climb reads all of them at every step, and the few values
+# that there are cannot tell the ripples of hundreds of coordinates apart
+MOST_FEATURES = 3200
+FEWEST_COSINES = 8
 FAINT = 1e-6  # a frequency of less than this share of the first one's weight is left out. A thousandth is too much:
 # without the tail of the spectrum, ripples are fitted worse (docs/default-method.md)
 HALF_PERIOD = 1.1  # B; beyond 1, because the slopes of all cosines vanish at B
+
+
+def most_cosines(d: int) -> int:
+    """The largest M that d coordinates may have."""
+    return max(FEWEST_COSINES, min(MOST_COSINES, MOST_FEATURES // d))
 
 
 def cosines(x: Array, count: int) -> Array:  # (n, d) -> (count, n, d)
@@ -54,19 +63,19 @@ def cosine_slopes(x: Array, count: int) -> Array:  # (n, d) -> (count, n, d)
     return np.where(np.abs(x) < HALF_PERIOD, slopes, 0.0)
 
 
-def grams(x: Array) -> Array:  # (n, d) -> (MOST_COSINES, n, n)
+def grams(x: Array) -> Array:  # (n, d) -> (most_cosines(d), n, n)
     """The effects' kernel matrix of every cosine alone: E is the sum of the first M weighted with the spectrum."""
-    f = cosines(x, MOST_COSINES)
+    f = cosines(x, most_cosines(x.shape[-1]))
     return np.asarray(f @ f.transpose(0, 2, 1))
 
 
-def spectrum(log_lengthscale: float) -> tuple[Array, Array]:  # -> (M,), (M,)
+def spectrum(log_lengthscale: float, most: int = MOST_COSINES) -> tuple[Array, Array]:  # -> (M,), (M,), M <= most
     """Weights of the cosines, of sum 1, and their derivative by the log of the lengthscale.
 
     They are those of a Matern-5/2 on the line less the faintest one that counts, so that a cosine that comes or goes
     with the lengthscale does so without a jump.
     """
-    speed = np.arange(1.0, MOST_COSINES + 1.0) * (math.pi / (2.0 * HALF_PERIOD))
+    speed = np.arange(1.0, most + 1.0) * (math.pi / (2.0 * HALF_PERIOD))
     rate2 = 5.0 * math.exp(-2.0 * log_lengthscale)
     decay = (rate2 + speed**2) ** -3.0
     by_log = 6.0 * rate2 / (rate2 + speed**2) * decay

@@ -32,7 +32,7 @@ from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from cylbo.blend import Blend, grams, spectrum
+from cylbo.blend import Blend, grams, most_cosines, spectrum
 from cylbo.errors import OutOfTimeError
 from cylbo.geometry import Array
 from cylbo.hyper import Hyperparameters
@@ -147,11 +147,14 @@ class Evidence:
         return time.perf_counter() > self.until
 
     @cached_property
-    def _grams(self) -> Array:  # (MOST_COSINES, n, n)
+    def _grams(self) -> Array:  # (most_cosines(d), n, n)
         return grams(self.x - self.middle)
 
     def _weighted_grams(self, weights: Array) -> Array:  # (M,) -> (n, n)
         return np.asarray(np.tensordot(weights, self._grams[: len(weights)], 1))
+
+    def _spectrum(self, theta: Array) -> tuple[Array, Array]:  # (p,) -> (M,), (M,)
+        return spectrum(theta[4], most_cosines(self.x.shape[1]))
 
     @cached_property
     def _pairs(self) -> Array:  # (n, n)
@@ -213,7 +216,7 @@ class Evidence:
             stretched = np.exp(theta[2]) * self.gaps
             gradient[2] -= 2.0 * float(told @ (stretched / (1.0 + stretched)))
         if parts.effects is not None:
-            share, effect_slope = parts.share, self._weighted_grams(spectrum(theta[4])[1])
+            share, effect_slope = parts.share, self._weighted_grams(self._spectrum(theta)[1])
             gradient[3] += share * (1.0 - share) * _inner(R_bar, parts.effects.T - parts.matern.T)
             gradient[4] += share * _inner(R_bar, effect_slope.T)
         # By log l_k: minus the sum over pairs of weight_ij (z_ik - z_jk)^2, from one product with the points
@@ -232,7 +235,7 @@ class Evidence:
         stretch = np.exp(-self.beliefs.stretch_scale * z)
         if not self.form.effects:
             return Blend(stretch)
-        return Blend(stretch, float(expit(theta[3])), spectrum(theta[4])[0], self.middle)
+        return Blend(stretch, float(expit(theta[3])), self._spectrum(theta)[0], self.middle)
 
     def profile(self, theta: Array) -> "Profile":  # (p,)
         """The process at theta with the mean and amplitude that belong to it."""

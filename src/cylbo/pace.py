@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cylbo.blend import MOST_COSINES, BlendedGP
+from cylbo.blend import BlendedGP, most_cosines
 from cylbo.fit import Beliefs, Evidence, Form, at
 from cylbo.gp import Data
 from cylbo.threads import blas_threads
@@ -40,10 +40,10 @@ FEWEST_POINTS = 50
 FEWEST_CANDIDATES = 0.02  # as a share
 
 # Numbers of 8 bytes in memory at once, counted for the model of the most parts: matrices of all points, those of the
-# points that hyperparameters are learned from (one for each cosine among them), and features of all coordinates
+# points that hyperparameters are learned from, besides one for each cosine, and features of all coordinates, per cosine
 MATRICES = 10
-FIT_MATRICES = 10 + MOST_COSINES
-FEATURES = 5 * MOST_COSINES
+FIT_MATRICES = 10
+FEATURES = 5
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ def plan(budget: Budget, n: int, d: int, config: "Config", began: float) -> Plan
         candidates = CANDIDATES * budget.seconds / (each * total)
         until = tuple(began + share * budget.seconds for share in (FIT_ENDS, LIMITS_END, CLIMB_ENDS))
     if budget.memory is not None:
-        room = budget.memory / 8.0
-        fit_points = min(fit_points, math.sqrt(0.5 * room / FIT_MATRICES))
-        # MATRICES p^2 + FEATURES d p = half of the room
-        b, c = FEATURES * d / MATRICES, 0.5 * room / MATRICES
+        room, most = budget.memory / 8.0, most_cosines(d)
+        fit_points = min(fit_points, math.sqrt(0.5 * room / (FIT_MATRICES + most)))
+        # MATRICES p^2 + FEATURES most d p = half of the room
+        b, c = FEATURES * most * d / MATRICES, 0.5 * room / MATRICES
         points = min(points, 0.5 * (math.sqrt(b * b + 4.0 * c) - b))
     points = int(min(max(points, FEWEST_POINTS), n))
     fit_points = int(min(max(fit_points, FEWEST_POINTS), config.fit_points))
