@@ -456,18 +456,6 @@ def limited(n=14):
     return suggest_room._Model(data, learned, limits, DOMAIN, method)
 
 
-@pytest.mark.parametrize(("noise", "nothing_allowed", "among"), [(1e-9, 0, False), (1e-9, 1, True), (1e-3, 0, True)])
-def test_evaluated_points_are_candidates_only_where_something_may_be_gained_there(noise, nothing_allowed, among):
-    data, method = known(12), METHODS["default"]
-    learned = fitted(data, DOMAIN, None, method, rng())
-    h = dataclasses.replace(learned.h, noise_ratio=np.array([noise]))
-    best = np.nan if nothing_allowed else learned.best
-    model = suggest_room._Model(data, dataclasses.replace(learned, h=h, best=best), [], DOMAIN, method)
-    candidates = {tuple(x) for group in model._candidates(DOMAIN, rng()) for x in group.tolist()}
-    assert (set(map(tuple, data.x[1:].tolist())) <= candidates) == among  # the first is the centre
-    assert (candidates & set(map(tuple, data.x.tolist())) != set()) == among
-
-
 def naive_log_improvement(model, x):
     """By quadrature over the quantiles of a normal, in place of the closed form."""
     posterior = model.gp.posterior(x)
@@ -751,7 +739,7 @@ def test_a_search_that_keeps_close_to_a_point_stays_within_reach_of_it(monkeypat
     data, kept = known(12), []
     best_starts = suggest_room.best_starts
     monkeypatch.setattr(
-        suggest_room, "best_starts", lambda groups, *a, **k: kept.extend(groups[:6]) or best_starts(groups, *a, **k)
+        suggest_room, "best_starts", lambda groups, *a, **k: kept.extend(groups[:-1]) or best_starts(groups, *a, **k)
     )
     for seed in range(5):
         found = suggest(data, None, DOMAIN, sheltered(3), rng(seed))

@@ -42,7 +42,6 @@ Rung = Literal["random", "model", "repeated", "last hyperparameters", "space-fil
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
 REACH = 0.3  # half-widths of the box, of a search that keeps close to a point
-CERTAIN = 1e-6  # noise of this share of the amplitude leaves nothing to be gained where we have been
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
 # At most this share of evaluations: worth for the next choice is not all, a new point tells about places yet unseen
 REPEATS = 0.1
@@ -261,19 +260,13 @@ class _Model:
         return int(leaders[chosen - 1]) if chosen else None
 
     def _candidates(self, domain: Domain, rng: Generator) -> list[Array]:  # each (m, d)
-        """Points spread over the box, sprays about the best points and the evaluated points; never the centre.
-
-        Where a fit finds that values are exact, the evaluated points are left out: no improvement is there.
-        """
+        """Points spread over the box, sprays about the best points and the evaluated points; never the centre."""
         config, known, order = self.config, self.known, self.known.order
         if domain is not self.domain and (inside := domain.contains(known.x[order])).any():
             order = order[inside]
         leaders = known.x[order[: config.n_leaders]]
         sprays = [config.spray(leaders, domain, sd, config.n_spray, rng) for sd in config.spray_scales]
-        groups = [config.sobol(domain, config.n_sobol, rng), *sprays]
-        exact = isinstance(self.gp, BlendedGP) and self.gp.h.noise_ratio[0] < CERTAIN
-        if not exact or np.isnan(self.best):
-            groups.append(known.x)
+        groups = [config.sobol(domain, config.n_sobol, rng), *sprays, known.x]
         if domain.lattice is not None:
             base = leaders[rng.integers(len(leaders), size=config.n_spray)]
             redrawn = [domain.lattice.redrawn(spray[::2], rng) for spray in sprays]
