@@ -1,1 +1,1 @@
-"""Speed, quality and practice, measured beside peers: each module says how to run it."""
+"""Speed, quality and practice, measured beside peers: those that are commands say how to run them."""

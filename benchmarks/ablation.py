@@ -87,17 +87,19 @@ def main() -> None:
         with args.out.open("a") as file:
             file.write(json.dumps([key, value]) + "\n")
 
-    if failed := make_each("variants", regret, missing, keep, jobs=args.jobs):
-        sys.exit(f"{failed} runs failed; the same command makes them again.")
-    print(comparison({key: found[key] for key in keys}, args.variants))
+    failed = make_each("variants", regret, missing, keep, jobs=args.jobs)
+    print(comparison({key: found[key] for key in keys if key in found}, args.variants))
+    sys.exit(f"{failed} runs failed; the same command makes them again." if failed else 0)
 
 
 def comparison(found: dict[Key, float], variants: list[str]) -> str:
-    """A Markdown table of the variants."""
+    """A Markdown table of the variants, on the problems that all of them have runs of."""
     logs: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (variant, name, dim, _, _), value in found.items():
         logs[name, dim][variant].append(np.log(max(value, SMALLEST_REGRET)))
-    table = np.array([[np.mean(row[variant]) for variant in variants] for row in logs.values()])
+    table = np.array(
+        [[np.mean(row[variant]) for variant in variants] for row in logs.values() if len(row) == len(variants)]
+    )
     ranks = 1 + (table[:, :, None] > table[:, None, :]).sum(-1)
     relative = np.exp((table - table.mean(1, keepdims=True)).mean(0))
     rows = [f"| variant | mean rank on {len(table)} problems | relative regret |", "| --- | --- | --- |"]

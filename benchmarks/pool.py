@@ -1,9 +1,10 @@
 """Many runs, several at a time, each in a process of its own with one thread."""
 
-import concurrent.futures
 import multiprocessing
 import os
+import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import TypeVar
 
 from rich.console import Console
@@ -18,23 +19,31 @@ Made = TypeVar("Made")
 def make_each(
     name: str, work: Callable[[Key], Made], keys: Sequence[Key], keep: Callable[[Key, Made], object], *, jobs: int
 ) -> int:
-    """Do the work of every key and keep what comes out as soon as it does; how many failed."""
+    """Do the work of every key and keep what comes out as soon as it does; how many failed.
+
+    What goes wrong in `keep`, or Ctrl-C, ends it when the work that has begun is done.
+    """
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for the processes to come
     console, failed = Console(stderr=True), 0
     columns = TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with (
-        concurrent.futures.ProcessPoolExecutor(
-            jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1
-        ) as pool,
+        ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,
         Progress(*columns, console=console) as progress,
     ):
         bar = progress.add_task("", total=len(keys))
-        futures = {pool.submit(work, key): key for key in keys}
-        for future in concurrent.futures.as_completed(futures):
-            if (error := future.exception()) is None:
-                keep(futures[future], future.result())
-            else:
-                failed += 1
-                console.print(f"{futures[future]} failed: {error!r}", markup=False)
-            progress.advance(bar)
+        waiting = list(reversed(keys))
+        running: dict[Future[Made], Key] = {}
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                key = waiting.pop()
+                running[pool.submit(work, key)] = key
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                key = running.pop(future)
+                if (error := future.exception()) is None:
+                    keep(key, future.result())
+                else:
+                    failed += 1
+                    told = "".join(traceback.format_exception(error))
+                    console.print(f"{key} failed: {told}", markup=False)
+                progress.advance(bar)
     return failed

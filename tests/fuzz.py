@@ -577,7 +577,7 @@ class Session:
             names = old.params or {}
             kept = repr({name: new.params[name] for name in names}) == repr(names)
             require(kept and (self.place.named or np.array_equal(old.x, new.x)), "a point changed with the space")
-            moved = dataclasses.replace(new, x=old.x, params=old.params)
+            moved = dataclasses.replace(new, x=old.x, to_params=old.to_params)
             require(bits(moved) == bits(old), "a value changed with the space")
         self.model = every(self.opt.trials)
         self.check()

@@ -34,6 +34,23 @@ def test_hostile_calls_are_refused_and_change_nothing(seed, tmp_path):
     assert CALLS // 5 < accepted < 4 * CALLS // 5  # hostile, and not only
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_in_a_file_goes_on_in_a_wider_space(seed, tmp_path):
+    for attempt in range(100):  # half of the sessions have a file, most no region
+        (folder := tmp_path / str(attempt)).mkdir()
+        session = fuzz.Session(random.Random(f"{seed} {attempt}"), folder)
+        if session.path is not None and "region" not in session.options:
+            break
+        session.finish()
+    session.hostility = 0.0
+    for _ in range(3):
+        session.ask()
+        session.tell()
+    session._widen()
+    assert session.tally["widen", "accepted"] == 1
+    session.finish()
+
+
 class HostileCaller(RuleBasedStateMachine):
     """Hypothesis chooses what comes next and every argument, and makes what fails as short as it can."""
 

@@ -62,7 +62,7 @@ def limit(seed, *, share=0.3, caution=1.0, noise=0.2, threshold=0.4):
         stabilizer=0.0,
     )
     x, t = r.uniform(-1.0, 1.0, (8, D)), r.standard_normal(8)
-    kernel = Blend(np.array(model.stretch), share, spectrum(0.0)[0] if share else None)
+    kernel = Blend(np.array(model.stretch), share, spectrum(0.0, 32)[0] if share else None)
     gp = BlendedGP(Data.of(x, t, kernel), kernel, brute_force.hyperparameters([model]), stabilizer=0.0)
 
     def truth(query):

@@ -9,7 +9,8 @@ E is a sum of smooth functions of one coordinate each, the main effects of a des
 say a lot about these and little about anything else in a hundred dimensions. The cosines are a Matern-5/2 process on
 the interval without its faint frequencies (Solin and Sarkka 2020) and without their constant, which is the mean's
 business: as features they cost a matrix product where the process itself would cost n^2 d exponentials. How many they
-are, M, depends on the lengthscale: few for a trend, many for ripples.
+are, M, depends on the lengthscale, few for a trend and many for ripples, and beyond a hundred coordinates on their
+number.
 """
 
 import math
@@ -26,11 +27,11 @@ from cylbo.kernel import matern52, matern52_slope, squared_distances
 
 __all__ = ["Blend", "BlendedGP", "grams", "most_cosines", "spectrum"]
 
-MOST_COSINES = 32  # resolve lengthscales down to a fifteenth of the half-width
-# More than a hundred coordinates share so many features: a climb reads all of them at every step, and the few values
-# that there are cannot tell the ripples of hundreds of coordinates apart
+MOST_COSINES = 32  # resolve lengthscales down to about a fifteenth of the half-width
+# From 100 coordinates on they share so many features: a climb reads all of them at every step, and the few values that
+# there are cannot tell the ripples of hundreds of coordinates apart
 MOST_FEATURES = 3200
-FEWEST_COSINES = 8
+FEWEST_COSINES = 8  # of each of 400 coordinates and more: enough for a bend or two
 FAINT = 1e-6  # a frequency of less than this share of the first one's weight is left out. A thousandth is too much:
 # without the tail of the spectrum, ripples are fitted worse (docs/default-method.md)
 HALF_PERIOD = 1.1  # B; beyond 1, because the slopes of all cosines vanish at B
@@ -69,7 +70,7 @@ def grams(x: Array) -> Array:  # (n, d) -> (most_cosines(d), n, n)
     return np.asarray(f @ f.transpose(0, 2, 1))
 
 
-def spectrum(log_lengthscale: float, most: int = MOST_COSINES) -> tuple[Array, Array]:  # -> (M,), (M,), M <= most
+def spectrum(log_lengthscale: float, most: int) -> tuple[Array, Array]:  # -> (M,), (M,), M <= most
     """Weights of the cosines, of sum 1, and their derivative by the log of the lengthscale.
 
     They are those of a Matern-5/2 on the line less the faintest one that counts, so that a cosine that comes or goes

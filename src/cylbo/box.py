@@ -50,6 +50,7 @@ class Box:
             )
 
     n_points: float = math.inf  # different points
+    params: None = None  # nothing has a name here
 
     @property
     def dim(self) -> int:
@@ -60,10 +61,6 @@ class Box:
     def bounds(self) -> Array:  # (d, 2)
         """A (low, high) per parameter."""
         return np.stack([self.low, self.high], -1)
-
-    def params(self, x: Array) -> None:  # (d,)
-        """Nothing has a name here."""
-        return
 
     def unseen(self, seen: Container[tuple[float, ...]], rng: Generator) -> Array:  # -> (d,)
         """A uniform point of the box, in user units, that is not among these."""

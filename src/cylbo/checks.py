@@ -32,7 +32,7 @@ def as_float(value: float) -> float:
 
 
 def checked_numbers(values: ArrayLike, name: str) -> Array:
-    """An own float64 copy of an array of real numbers; strings and complex numbers are none."""
+    """An own float64 copy of an array of real numbers; strings and complex numbers are none, True and False 1 and 0."""
     try:
         if np.ma.is_masked(values):
             raise TypeError("some of its entries are masked")

@@ -260,7 +260,7 @@ class Optimizer:
         return {tuple(trial.x.tolist()) for trial in self.trials}
 
     def _new(self, x: Array, **fields: object) -> Trial:
-        return self.history.new(x, named=self.space.params, **fields)
+        return self.history.new(x, to_params=self.space.params, **fields)
 
     def _known(self) -> Known:
         return _known(self.history, self.space, noisy=self.noisy)

@@ -159,10 +159,10 @@ class _Number(Parameter):
         ):
             what = f"an array of numbers of shape {self.shape}" if self.shape else "one number"
             raise TypeError(f"{name} must be {what}, got {value!r}.")
-        numbers_ = array.astype(np.float64).ravel()
-        if not ((numbers_ >= self.low) & (numbers_ <= self.high)).all():
+        found = array.astype(np.float64).ravel()
+        if not ((found >= self.low) & (found <= self.high)).all():
             raise ValueError(f"{name} must lie within ({self.low}, {self.high}), got {value!r}.")
-        return numbers_
+        return found
 
     def _checked_default(self, default: ArrayLike | None) -> Array | None:  # -> (p,)
         if default is None:

@@ -84,7 +84,7 @@ class Stored(NamedTuple):
             return self
         given, asked = np.split(points[1:], [len(x0)])
         trials = [
-            dataclasses.replace(trial, x=x, named=now.params) for trial, x in zip(self.trials, asked, strict=True)
+            dataclasses.replace(trial, x=x, to_params=now.params) for trial, x in zip(self.trials, asked, strict=True)
         ]
         return Stored({**self.header, "space": now.to_json(), "x0": given.tolist()}, now, trials)
 
@@ -259,7 +259,7 @@ def _space(header: Header) -> Box | Frame:
     ):
         raise ValueError("its header is not what it should be")
     for x in points:
-        space.params(_numbers(x, space.dim))  # raises if a choice is none
+        _check_names(_numbers(x, space.dim), space)
     return space
 
 
@@ -280,7 +280,7 @@ def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         and isinstance(about, dict)
     ):
         raise ValueError(f"trial {i} is not what it should be")
-    space.params(point)  # raises if a choice is none
+    _check_names(point, space)
     point.flags.writeable = False
     return Trial(
         i,
@@ -293,8 +293,14 @@ def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         std=math.nan if std is None else std,
         constraints=tuple(told),
         info=about,
-        named=space.params,
+        to_params=space.params,
     )
+
+
+def _check_names(x: Array, space: Box | Frame) -> None:  # (p,)
+    """Raises if a choice is none of the space's."""
+    if space.params is not None:
+        space.params(x)
 
 
 def _memory_to_json(memory: Memory) -> dict[str, Any]:

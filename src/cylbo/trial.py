@@ -36,12 +36,12 @@ class Trial:
     std: float = math.nan  # standard deviation of the value's noise, if it was told
     constraints: tuple[float, ...] = ()  # told with the value; met where <= 0
     info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion: see `Optimizer.health`
-    named: Callable[[Array], dict[str, Any] | None] | None = None  # what gives x its names
+    to_params: Callable[[Array], dict[str, Any]] | None = None  # what gives x its names
 
     @property
     def params(self) -> dict[str, Any] | None:
         """The point by name, a new dict every time: do with it what you like. None in a box without names."""
-        return None if self.named is None else self.named(self.x)
+        return None if self.to_params is None else self.to_params(self.x)
 
     @property
     def feasible(self) -> bool:
