@@ -93,13 +93,15 @@ def main() -> None:
 
 
 def comparison(found: dict[Key, float], variants: list[str]) -> str:
-    """A Markdown table of the variants, on the problems that all of them have runs of."""
-    logs: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for (variant, name, dim, _, _), value in found.items():
-        logs[name, dim][variant].append(np.log(max(value, SMALLEST_REGRET)))
-    table = np.array(
-        [[np.mean(row[variant]) for variant in variants] for row in logs.values() if len(row) == len(variants)]
-    )
+    """A Markdown table of the variants, on the problems and seeds that all of them have runs of."""
+    runs: dict[tuple[str, int, int], dict[str, float]] = defaultdict(dict)
+    for (variant, name, dim, _, seed), value in found.items():
+        runs[name, dim, seed][variant] = np.log(max(value, SMALLEST_REGRET))
+    logs: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
+    for (name, dim, _), row in runs.items():
+        if len(row) == len(variants):
+            logs[name, dim].append([row[variant] for variant in variants])
+    table = np.array([np.mean(rows, axis=0) for rows in logs.values()]).reshape(-1, len(variants))
     ranks = 1 + (table[:, :, None] > table[:, None, :]).sum(-1)
     relative = np.exp((table - table.mean(1, keepdims=True)).mean(0))
     rows = [f"| variant | mean rank on {len(table)} problems | relative regret |", "| --- | --- | --- |"]

@@ -98,6 +98,7 @@ def test_a_config_is_frozen():
     "name",
     [
         "angular_degree",
+        "n_first_discrete",
         "first_sweeps",
         "sweeps",
         "n_sobol",
@@ -111,7 +112,7 @@ def test_a_config_is_frozen():
         "threads",
     ],
 )
-@pytest.mark.parametrize("value", [0, -1, 2.0, "3", None])
+@pytest.mark.parametrize("value", [0, -1, 2.0, "3", None, True])
 def test_counts_must_be_positive_integers(name, value):
     with pytest.raises(ValueError, match=rf"{name} .*at least 1, got"):
         dataclasses.replace(cylbo.PAPER, **{name: value})

@@ -39,8 +39,8 @@ def test_what_has_not_begun_is_dropped_when_a_result_cannot_be_kept(tmp_path):
     assert len(list(tmp_path.iterdir())) < 8
 
 
-def test_variants_are_compared_on_the_problems_that_all_have_runs_of():
-    found = {("a", "f", 2, 9, 0): 1.0, ("b", "f", 2, 9, 0): 4.0, ("a", "g", 2, 9, 0): 1e-9}
+def test_variants_are_compared_on_the_problems_and_seeds_that_all_have_runs_of():
+    found = {("a", "f", 2, 9, 0): 1.0, ("b", "f", 2, 9, 0): 4.0, ("a", "f", 2, 9, 1): 1e-9, ("a", "g", 2, 9, 0): 1e-9}
     lines = comparison(found, ["a", "b"]).splitlines()
     assert "on 1 problems" in lines[0]
     ratios = [float(line.split("|")[-2]) for line in lines[2:]]

@@ -103,7 +103,7 @@ class Config:
             "threads",
         ):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if type(value) is not int or value < 1:  # True would be one
                 raise ValueError(f"Config expected {name} to be an integer of at least 1, got {value!r}.")
         if self.n_spray < 0:
             raise ValueError(f"Config expected n_spray >= 0, got {self.n_spray!r}.")
