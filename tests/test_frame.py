@@ -7,6 +7,7 @@ import itertools
 import math
 import pickle
 import sqlite3
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -202,12 +203,27 @@ def test_any_space_is_searched_without_a_point_asked_twice(space, seed, data):
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_method_takes_a_space(method):
-    opt = told(make(method=method, center=CENTER), 12)
+    n = method.n_first_discrete + 4
+    opt = told(make(method=method, center=CENTER), n)
     assert plain(opt.trials[0].params) == CENTER
-    assert len({tuple(x) for x in points_of(opt)}) == 12
+    assert len({tuple(x) for x in points_of(opt)}) == n
     first = ["center", *["random"] * method.n_first_discrete]
     assert [t.origin for t in opt.trials[: len(first) + 1]] == [*first, "model"]
     assert opt.best.value == min(score(t.params) for t in opt.trials)
+
+
+def test_before_the_model_every_choice_comes_up_as_often_as_any_other():
+    space = Space(a=Categorical(["x", "y", "z"]), b=Boolean(), k=Integer(0, 3), r=Real(0, 1))
+    for seed in range(5):
+        opt = cylbo.Optimizer(space, seed=seed)
+        for i in range(opt.config.n_first_discrete):
+            trial = opt.ask()  # open, told or failed, all of them count
+            if i % 3:
+                opt.tell(trial, trial.params["r"]) if i % 2 else opt.fail(trial)
+        for name, among in (("a", 3), ("b", 2), ("k", 4)):
+            counts = Counter(trial.params[name] for trial in opt.trials)
+            assert len(counts) == among
+            assert max(counts.values()) - min(counts.values()) <= 2
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another():

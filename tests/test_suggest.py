@@ -659,7 +659,7 @@ SNAPPING = {name: METHODS[name] for name in ("default", "cylinder")}
 snapping_methods = pytest.mark.parametrize("method", SNAPPING.values(), ids=SNAPPING)
 
 
-def known_on_lattice(n=10, *, pending=1, failed=1):
+def known_on_lattice(n=20, *, pending=1, failed=1):
     x = LATTICE.from_unit_cube(rng(5).random((n + pending + failed, LATTICE.dim)))
     y = rng(6).standard_normal(n)  # which looks like noise
     return Known(x=x[:n], y=y, pending=x[n : n + pending], failed=x[n + pending :], exact=True)
@@ -678,10 +678,10 @@ def test_a_suggestion_on_a_lattice_is_a_new_point_of_it(method):
 
 def test_a_lattice_begins_with_uniform_points_whatever_became_of_them():
     method = METHODS["default"]
-    for done, pending, failed in ((7, 0, 0), (2, 3, 3), (7, 1, 0)):
+    for done, pending, failed in ((15, 0, 0), (2, 7, 7), (15, 1, 0)):
         data = known_on_lattice(done, pending=pending, failed=failed)
         assert suggest(data, None, LATTICE, method, rng()).rung == "random"
-    for done, pending, failed in ((9, 0, 0), (2, 4, 3), (7, 1, 1)):
+    for done, pending, failed in ((17, 0, 0), (2, 8, 7), (15, 1, 1)):
         data = known_on_lattice(done, pending=pending, failed=failed)
         assert suggest(data, None, LATTICE, method, rng()).rung == "model"
     one = dataclasses.replace(method, n_first_discrete=1)

@@ -55,7 +55,7 @@ class Config:
     fit_steps: int = 30  # of L-BFGS-B, from the best of the starts
     warm_steps: int = 8
 
-    # Uniform points that are evaluated after the centre of a space with choices or small integers, before a model is
+    # Random points that are evaluated after the centre of a space with choices or small integers, before a model is
     # asked. In a box one is enough (code): few points tell where a smooth function falls, not which choice is good
     n_first_discrete: int = 1
 
@@ -159,7 +159,7 @@ DEFAULT = dataclasses.replace(
     forms=(Form(), Form(stretched=True), Form(stretched=True, effects=True)),
     ambition=0.05,
     noise_ambition=3.0,
-    n_first_discrete=8,
+    n_first_discrete=16,
     repeats=True,
     stabilizer=0.0,  # the nugget that was fitted is enough
     sobol=maximize.uniform,

@@ -287,10 +287,16 @@ def _worth(gp: BlendedGP, x: Array) -> Array:  # (m, d) -> (m,)
 def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)
     """A uniform point of the box; drawn again in the (all but impossible) case that it is known.
 
-    While there is one value and everything else has failed, the box is halved towards that value with every failure.
+    Of choices, those that came up least often so far. While there is one value and everything else has failed, the box
+    is halved towards that value with every failure.
     """
     base, size = (known.x[0], 2.0 ** -len(known.failed)) if len(known.y) == 1 else (0.0, 1.0)
-    for u in uniform(domain, 100, rng):
+    drawn = uniform(domain, 100, rng)
+    if domain.lattice is not None:
+        jumps, seen = domain.lattice.jumps, np.concatenate([known.x, known.pending, known.failed])
+        in_common = sum(((drawn == point)[:, jumps].sum(-1) for point in seen), np.zeros(len(drawn), dtype=int))
+        drawn = drawn[np.argsort(in_common, stable=True)]
+    for u in drawn:
         x = domain.project((base + max(size, SMALLEST_RETREAT) * (u - base))[None])[0] if size < 1.0 else u
         if known.is_new(x[None])[0]:
             break
