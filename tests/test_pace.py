@@ -30,7 +30,7 @@ from cylbo.suggest import suggest
 PLAIN, FULL = Form(), Form(stretched=True, effects=True)
 COST = pace._Cost(evidence=0.02, factor=0.1, candidate=1e-4)  # seconds with 300 data
 QUICK = {"n_sobol": 32, "n_spray": 8, "n_starts": 3, "max_steps": 4, "fit_steps": 2, "warm_steps": 1}
-GROWTH = {"refit_until": 5, "refit_growth": 0.5, "warm_growth": 0.2}
+GROWTH = {"refit_until": 5, "refit_growth": 0.5, "warm_growth": 0.2, "n_first_discrete": 1}
 CHEAP = dataclasses.replace(DEFAULT, **QUICK, **GROWTH)
 PLANNED = {"points", "fit_points", "candidates"}
 
