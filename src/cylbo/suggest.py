@@ -293,8 +293,9 @@ def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)
     base, size = (known.x[0], 2.0 ** -len(known.failed)) if len(known.y) == 1 else (0.0, 1.0)
     drawn = uniform(domain, 100, rng)
     if domain.lattice is not None:
-        jumps, seen = domain.lattice.jumps, np.concatenate([known.x, known.pending, known.failed])
-        in_common = sum(((drawn == point)[:, jumps].sum(-1) for point in seen), np.zeros(len(drawn), dtype=int))
+        jumps = domain.lattice.jumps
+        seen, choices = np.concatenate([known.x, known.pending, known.failed])[:, jumps], drawn[:, jumps]
+        in_common = sum(((choices == point).sum(-1) for point in seen), np.zeros(len(drawn), dtype=int))
         drawn = drawn[np.argsort(in_common, stable=True)]
     for u in drawn:
         x = domain.project((base + max(size, SMALLEST_RETREAT) * (u - base))[None])[0] if size < 1.0 else u
