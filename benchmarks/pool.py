@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import signal
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -23,11 +25,26 @@ def make_each(
 
     What goes wrong in `keep`, or Ctrl-C, ends it when the work that has begun is done.
     """
+    try:
+        return _make_each(name, work, keys, keep, jobs)
+    except KeyboardInterrupt:
+        sys.exit("stopped; what was finished is kept, and the same command makes the others.")
+
+
+def _make_each(
+    name: str, work: Callable[[Key], Made], keys: Sequence[Key], keep: Callable[[Key, Made], object], jobs: int
+) -> int:
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for the processes to come
     console, failed = Console(stderr=True), 0
     columns = TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with (
-        ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,
+        ProcessPoolExecutor(
+            jobs,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for us
+            max_tasks_per_child=1,
+        ) as pool,
         Progress(*columns, console=console) as progress,
     ):
         bar = progress.add_task("", total=len(keys))

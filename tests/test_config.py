@@ -167,7 +167,18 @@ def test_the_message_about_an_unknown_method_lists_all_methods(method, call):
     assert repr(method) in str(caught.value)
 
 
-@pytest.mark.parametrize(("field", "value"), [("n_spray", -1), ("starts_per_group", 0), ("starts_per_group", -1)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("n_spray", -1),
+        ("n_spray", 1.0),
+        ("cover", -1),
+        ("cover", 0.5),
+        ("cover", True),
+        ("starts_per_group", 0),
+        ("starts_per_group", -1),
+    ],
+)
 def test_numbers_of_candidates_and_starts_that_make_no_sense_are_refused(field, value):
     with pytest.raises(ValueError, match=f"Config expected {field}.*got {value}"):
         dataclasses.replace(cylbo.DEFAULT, **{field: value})

@@ -447,6 +447,13 @@ def test_other_points_came_as_they_should(origin):
     assert report(trials_at([INSIDE] * 3, origin=origin)).warnings == ()
 
 
+def test_while_random_points_cover_the_box_it_is_told_why():
+    covering, fine = trials_at([INSIDE] * 3, origin="covering", info={}), trials_at([INSIDE])
+    [warning] = report(covering).warnings
+    assert "much worse than it predicted" in warning
+    assert report([*covering, *fine]).warnings == ()
+
+
 @pytest.mark.parametrize(("kept", "warned"), [(0, False), (5, False), (6, True), (10, True)])
 def test_a_search_that_noise_keeps_near_a_point_is_told(kept, warned):
     near = trials_at([INSIDE] * kept, info={"acquisition": -1.0, "reach": 0.3})

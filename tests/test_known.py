@@ -225,3 +225,28 @@ def test_a_point_may_be_looked_at_again_though_there_was_no_room_for_one_of_its_
     assert 0.0 in thin.left_out
     assert thin.is_new(np.zeros((1, 1)), repeat=True).tolist() == [True]
     assert thin.is_new(np.zeros((1, 1))).tolist() == [False]
+
+
+# ---- disappointment
+
+
+@pytest.mark.parametrize(
+    ("surprises", "disappointed"),
+    [
+        ([0.76] * 10, True),
+        ([0.74] * 10, False),
+        ([3.0] * 9, False),  # too few to tell
+        ([0.0] * 10 + [3.0] * 10, False),  # the first ten count
+        ([3.0] * 10 + [-9.0] * 10, True),
+        ([100.0] + [0.0] * 9, False),  # no blow counts for more than 3 ...
+        ([3.0] * 3 + [0.0] * 7, True),
+        ([-100.0] + [1.0] * 9, True),  # ... and no luck for more than -1
+        ([-100.0] * 2 + [1.0] * 8, False),
+    ],
+)
+def test_a_model_disappoints_if_its_first_ten_suggestions_come_out_plainly_worse_than_predicted(
+    surprises, disappointed
+):
+    data = on_a_line(range(40), surprises=surprises)
+    assert data.disappointed is disappointed
+    assert data.thinned(5).disappointed is disappointed

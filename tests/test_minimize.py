@@ -272,6 +272,21 @@ def test_an_error_of_the_objective_passes_with_the_result_so_far(error):
     assert any("4 evaluations were made" in note for note in raised.__notes__)
 
 
+def test_a_stored_run_that_is_stopped_says_where_it_can_go_on_from(tmp_path):
+    def stop(x):
+        raise KeyboardInterrupt
+
+    for storage, place in (
+        (None, "in the attribute `result`"),
+        (tmp_path / "run.db", "run.db, to go on from with resume"),
+    ):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            run(stop, budget=10, storage=storage)
+        [note] = caught.value.__notes__
+        assert place in note
+        assert "in the attribute `result`" in note
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupted_evaluation_has_not_failed_and_passes_with_the_result_so_far(error):
     raised = error("boom")

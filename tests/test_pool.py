@@ -1,6 +1,7 @@
 """Runs in processes of their own: all are made, what fails is said and counted, what stops us stops them."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -37,6 +38,21 @@ def test_what_has_not_begun_is_dropped_when_a_result_cannot_be_kept(tmp_path):
     with pytest.raises(OSError, match="no space left"):
         make_each("marks", leave_a_mark, [(tmp_path, str(i)) for i in range(8)], keep, jobs=1)
     assert len(list(tmp_path.iterdir())) < 8
+
+
+def press_ctrl_c(folder):
+    """As the terminal does: for the whole group, of which the parent keeps what it has."""
+    if folder is not None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getppid(), signal.SIGINT)
+        (folder / "done").touch()
+
+
+def test_ctrl_c_ends_with_one_line_when_the_work_that_has_begun_is_done(tmp_path, capfd):
+    with pytest.raises(SystemExit, match="the same command makes the others"):
+        make_each("marks", press_ctrl_c, [tmp_path, None], lambda key, made: None, jobs=1)
+    assert (tmp_path / "done").exists()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_variants_are_compared_on_the_problems_and_seeds_that_all_have_runs_of():

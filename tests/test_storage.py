@@ -598,6 +598,7 @@ DAMAGES = {
     "infinite constraints": "UPDATE trials SET constraints = '[Infinity]' WHERE id = 2",
     "info that is no JSON": "UPDATE trials SET info = '{' WHERE id = 2",
     "info that is no dict": "UPDATE trials SET info = '[]' WHERE id = 2",
+    "info that is no number": 'UPDATE trials SET info = \'{"predicted": "x"}\' WHERE id = 2',
     "memory that is no JSON": "UPDATE memory SET json = 'fits'",
     "memory that is a list": "UPDATE memory SET json = '[]'",
     "memory that is empty": "UPDATE memory SET json = '{}'",

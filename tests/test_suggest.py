@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -758,3 +759,97 @@ def test_where_nothing_is_new_near_a_point_the_search_goes_on_elsewhere():
     found = suggest(data, None, frame.domain, sheltered(20), rng())
     assert found.rung in ("model", "repeated")
     assert found.rung == "repeated" or abs(found.x[0] - x[20, 0]) > suggest_room.REACH
+
+
+# ---- a model that disappoints
+
+
+WIDE = 5  # dimensions
+WIDE_DOMAIN = Box([(-1, 1)] * WIDE).domain
+
+
+def disappointing(d=WIDE, *, n=12, failed=0, unguided=2, surprise=1.0):
+    x = rng(3).uniform(-1, 1, (n + failed, d))
+    return Known(
+        x=x[:n],
+        y=np.sin(7.0 * x[:n].sum(-1)),
+        pending=x[:0],
+        failed=x[n:],
+        exact=True,
+        surprises=np.full(10, surprise),
+        n_unguided=unguided,
+    )
+
+
+def test_once_the_model_disappoints_random_points_are_evaluated_until_there_are_two_for_each_coordinate():
+    method = METHODS["default"]
+    for unguided in range(2 * WIDE):
+        suggestion = suggest(disappointing(unguided=unguided), None, WIDE_DOMAIN, method, rng())
+        assert (suggestion.rung, suggestion.info, suggestion.state) == ("covering", {}, None)
+    for data, config in (
+        (disappointing(unguided=2 * WIDE), method),
+        (disappointing(surprise=0.5), method),
+        (dataclasses.replace(disappointing(), exact=False), method),  # noise disappoints too
+        (disappointing(), dataclasses.replace(method, cover=0)),
+    ):
+        assert suggest(data, None, WIDE_DOMAIN, config, rng()).rung == "model"
+    x = np.stack([suggest(disappointing(), None, WIDE_DOMAIN, method, rng(seed)).x for seed in range(300)])
+    assert all(scipy.stats.kstest(column, "uniform", (-1, 2)).pvalue > 1e-3 for column in x.T)
+
+
+def test_in_few_or_many_dimensions_and_among_choices_no_points_are_spent_on_covering():
+    method = METHODS["default"]
+    for d, rung in ((4, "model"), (5, "covering"), (50, "covering"), (51, "model")):
+        assert suggest(disappointing(d), None, Box([(-1, 1)] * d).domain, method, rng()).rung == rung
+    mixed = dataclasses.replace(known_on_lattice(), surprises=np.ones(10))
+    assert suggest(mixed, None, LATTICE, method, rng()).rung == "model"
+
+
+def test_where_evaluations_fail_fewer_of_the_covering_points_lie():
+    x = rng(4).uniform(-1, 1, (60, WIDE))
+    fails = x[:, 0] > 0.0
+    data = dataclasses.replace(disappointing(), x=x[~fails], y=x[~fails, 1], failed=x[fails])
+    points = np.stack([suggest(data, None, WIDE_DOMAIN, METHODS["default"], rng(seed)).x for seed in range(60)])
+    assert (points[:, 0] > 0.0).mean() < 0.2
+    assert scipy.stats.kstest(points[:, 1], "uniform", (-1, 2)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_what_is_predicted_of_a_suggestion_is_a_value_as_it_is_going_to_be_seen(noise):
+    """On points of a smooth function: close to its value where it is exact, off by the noise where it is not."""
+    x = rng(5).uniform(-1, 1, (60, D))
+    y = x @ [1.0, -2.0, 0.5] + noise * rng(6).standard_normal(60)
+    data = Known(x=x, y=y, pending=x[:0], failed=x[:0], exact=not noise)
+    made = suggest(data, None, DOMAIN, METHODS["default"], rng())
+    predicted, sd = made.info["predicted"], made.info["predicted_sd"]
+    assert abs(predicted - made.x @ [1.0, -2.0, 0.5]) < 0.05 + 3.0 * noise
+    assert sd < 0.1 if not noise else 0.2 < sd < 0.6
+    # another unit and another zero
+    other = suggest(dataclasses.replace(data, y=1e6 * y + 3e6), None, DOMAIN, METHODS["default"], rng())
+    np.testing.assert_allclose(other.x, made.x, atol=1e-6)
+    np.testing.assert_allclose(
+        [other.info["predicted"], other.info["predicted_sd"]], [1e6 * predicted + 3e6, 1e6 * sd], rtol=1e-3
+    )
+
+
+def test_a_method_that_samples_predicts_nothing():
+    assert not {"predicted", "predicted_sd"} & set(suggest(known(), None, DOMAIN, CYLINDER, rng()).info)
+
+
+def rugged(x):
+    """Every step is a surprise."""
+    return float(np.random.default_rng(zlib.crc32(x.tobytes())).standard_normal() + 30.0 * (np.abs(x) > 1e-3).any())
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_an_optimizer_covers_the_box_once_where_the_model_disappoints_and_never_where_it_does_not(direction):
+    sign = 1.0 if direction == "minimize" else -1.0
+    for fun, expected in ((rugged, 2 * WIDE - 2), (lambda x: float((x - 0.3) @ (x - 0.3)), 0)):
+        opt = cylbo.Optimizer([(-1, 1)] * WIDE, seed=1, method=METHODS["default"], direction=direction, noisy=False)
+        for _ in range(25):
+            trial = opt.ask()
+            opt.tell(trial, sign * fun(trial.x))
+        origins = [trial.origin for trial in opt.trials]
+        assert origins.count("covering") == expected, origins
+        if expected:
+            assert origins.index("covering") == 12

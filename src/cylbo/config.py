@@ -59,6 +59,10 @@ class Config:
     # asked. In a box one is enough (code): few points tell where a smooth function falls, not which choice is good
     n_first_discrete: int = 1
 
+    # Once the model's first suggestions disappoint, so many random points per coordinate are evaluated; 0: none ever.
+    # A model that began with small steps does not see what a coordinate does over its range
+    cover: int = 0
+
     # acquisition and its maximisation
     acquisition: Acquisition = expected_improvement
     sobol: maximize.Spread = maximize.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
@@ -105,8 +109,10 @@ class Config:
             value = getattr(self, name)
             if type(value) is not int or value < 1:  # True would be one
                 raise ValueError(f"Config expected {name} to be an integer of at least 1, got {value!r}.")
-        if self.n_spray < 0:
-            raise ValueError(f"Config expected n_spray >= 0, got {self.n_spray!r}.")
+        for name in ("n_spray", "cover"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise ValueError(f"Config expected {name} to be an integer of at least 0, got {value!r}.")
         if self.starts_per_group is not None and self.starts_per_group < 1:
             raise ValueError(
                 f"Config expected starts_per_group to be None or at least 1, got {self.starts_per_group!r}."
@@ -160,6 +166,7 @@ DEFAULT = dataclasses.replace(
     ambition=0.05,
     noise_ambition=3.0,
     n_first_discrete=16,
+    cover=2,
     repeats=True,
     stabilizer=0.0,  # the nugget that was fitted is enough
     sobol=maximize.uniform,

@@ -139,6 +139,11 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
             f"{len(fallen)} of the last {len(lately)} points came without a working model ({fallen[-1].origin}): look "
             "for values that are out of all proportion, or points that lie too close together."
         )
+    if lately and lately[-1].origin == "covering":
+        found.append(
+            "the model's first suggestions came out much worse than it predicted, so random points are evaluated until "
+            "there are two for each parameter: values change faster than it could know."
+        )
     if report.on_bounds > OFTEN:
         found.append("most numbers are proposed on their bounds: widen the bounds if you can.")
     if report.flat:

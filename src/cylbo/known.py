@@ -13,6 +13,9 @@ from cylbo.geometry import Array
 __all__ = ["Known", "representative"]
 
 SAME_POINT = 1e-9  # two points closer than this in every coordinate of the box [-1, 1]^d count as one
+FIRST = 10  # suggestions of the model, by which it is judged once
+LUCK, BLOW = -1.0, 3.0  # no surprise counts for more, in either direction
+DISAPPOINTING = 0.75  # standard deviations, on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,9 @@ class Known:
     failed_lately: float = 0.0  # share of the last evaluations that failed
     exact: bool | None = None  # whether one point always gives one value; None: to be found out
     left_out: Array = field(default_factory=lambda: np.empty((0, 0)))  # (k, d) known points that there is no room for
+    surprises: Array = field(default_factory=lambda: np.empty(0))  # (s,) by how many standard deviations the values of
+    # the model's suggestions, by id, came out above what had been predicted
+    n_unguided: int = 0  # points, open and failed ones too, that no model suggested
 
     @property
     def told_noise(self) -> Array | None:  # (n,)
@@ -69,6 +75,12 @@ class Known:
             return True
         pairs = set(zip(map(bytes, self.x), self.y.tolist(), strict=True))
         return len(pairs) > len({x for x, _ in pairs})
+
+    @property
+    def disappointed(self) -> bool:
+        """Whether the model's first suggestions came out plainly worse than predicted: it sees too little."""
+        first = self.surprises[:FIRST]
+        return len(first) == FIRST and float(np.clip(first, LUCK, BLOW).mean()) > DISAPPOINTING
 
     def thinned(self, count: int) -> Self:
         """At most so many of the evaluated points, and half as many of the failed ones, the last; itself if it is less.

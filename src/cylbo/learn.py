@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Union
 
@@ -52,6 +52,7 @@ class Learned:
     unsure: bool = False  # what separates the good values may be noise
     shelter: int | None = None  # the evaluated point to keep close to, where noise hides what lies further away
     failed: bool = False  # nothing could be learned: these are the last round's hyperparameters
+    to_values: Callable[[Array], Array] | None = None  # numbers such as y back in the user's unit; None: not asked for
 
 
 class Learn(Protocol):
@@ -148,7 +149,17 @@ def fitted(
     shelter = None
     if hidden and known.noisy and known.allowed.any():
         shelter = int(np.where(known.allowed, new.predicted + new.uncertainty, np.inf).argmin())
-    return Learned(new.h, new.t, target, after, kernel=new.kernel, noise=new.told, unsure=bool(unsure), shelter=shelter)
+    return Learned(
+        new.h,
+        new.t,
+        target,
+        after,
+        kernel=new.kernel,
+        noise=new.told,
+        unsure=bool(unsure),
+        shelter=shelter,
+        to_values=lambda t: from_compressed(t, new.theta[2], known.y),
+    )
 
 
 def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)

@@ -153,7 +153,7 @@ def minimize(
                         break
     except BaseException as error:
         stopped = f"stopped by {_named(error)}"
-        _attach(error, _result(opt.history, opt.space, *opt.recommended(), success=False, message=stopped))
+        _attach(error, _result(opt.history, opt.space, *opt.recommended(), success=False, message=stopped), storage)
         raise
     return _result(opt.history, opt.space, *opt.recommended(), success=opt.best is not None, message=message)
 
@@ -207,12 +207,15 @@ def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _attach(error: BaseException, result: Result) -> None:
+def _attach(error: BaseException, result: Result, storage: str | os.PathLike[str] | None) -> None:
+    places = [] if storage is None else [f"in {spelled(os.fspath(storage))}, to go on from with resume=True"]
     try:
         error.result = result  # type: ignore[attr-defined]
+        places.append("in the attribute `result` of this exception")
     except AttributeError:  # an exception class with __slots__
-        return
-    error.add_note(f"cylbo: {result.nfev} evaluations were made; they are in the attribute `result` of this exception.")
+        pass
+    if places:
+        error.add_note(f"cylbo: {result.nfev} evaluations were made; they are {' and '.join(places)}.")
 
 
 def _result(

@@ -253,7 +253,12 @@ class Optimizer:
             x = self.history.of("done")[known.index(made.x)].x
         elif tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
             x, origin = self.space.unseen(taken, rng), "space-filling"
-        return x, origin, Memory(made.state, made.limits), made.info
+        info = dict(made.info)
+        if origin == "space-filling":
+            info.pop("predicted", None)
+        if "predicted" in info:
+            info["predicted"] *= self.history.sign
+        return x, origin, Memory(made.state, made.limits), info
 
     def _taken(self) -> set[tuple[float, ...]]:
         """All points that were asked for or told."""
@@ -322,6 +327,7 @@ def _known(history: History, space: Box | Frame, *, noisy: bool | None) -> Known
     done = history.of("done")
     n_constraints = max((len(trial.constraints) for trial in done), default=0)
     unknown = (np.nan,) * n_constraints  # of earlier evaluations, x0 and y0
+    guided = [trial for trial in history.all if "predicted" in trial.info]
     lately = [trial.status == "failed" for trial in history.all if trial.status != "open"][-LATELY:]
 
     return Known(
@@ -333,7 +339,15 @@ def _known(history: History, space: Box | Frame, *, noisy: bool | None) -> Known
         constraints=np.array([trial.constraints or unknown for trial in done]).reshape(len(done), n_constraints),
         failed_lately=sum(lately) / max(len(lately), 1),
         exact=None if noisy is None else not noisy,
+        surprises=np.array([history.sign * _surprise(trial) for trial in guided if trial.status == "done"]),
+        n_unguided=len(history) - len(guided),
     )
+
+
+def _surprise(trial: Trial) -> float:
+    """By how many standard deviations the value lies above what was predicted."""
+    sd = trial.info.get("predicted_sd", 0.0)
+    return (trial.value - trial.info["predicted"]) / sd if sd > 0.0 else 0.0
 
 
 def _in_ball(trials: list[Trial], space: Box | Frame) -> Array:  # -> (n, d)

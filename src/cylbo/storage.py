@@ -278,6 +278,7 @@ def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         and isinstance(told, list)
         and all(isinstance(c, float) and math.isfinite(c) for c in told)
         and isinstance(about, dict)
+        and all(type(number) in (int, float) for number in about.values())
     ):
         raise ValueError(f"trial {i} is not what it should be")
     _check_names(point, space)

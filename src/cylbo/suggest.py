@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -34,14 +34,18 @@ from cylbo.threads import in_parallel
 
 __all__ = ["Rung", "Suggestion", "suggest"]
 
-# How a point came about: before there is a model, by the model in full, as an evaluated point that is worth a second
-# look because values are noisy or may be, by the model with the hyperparameters of the last round (sampling failed), or
-# as a uniform point of the box (nothing else worked)
-Rung = Literal["random", "model", "repeated", "last hyperparameters", "space-filling"]
+# How a point came about: before there is a model, by the model in full, as a random one because the model's first
+# suggestions disappointed, as an evaluated point that is worth a second look because values are noisy or may be, by the
+# model with the hyperparameters of the last round (sampling failed), or as a uniform point of the box (nothing else
+# worked)
+Rung = Literal["random", "model", "covering", "repeated", "last hyperparameters", "space-filling"]
 
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
 REACH = 0.3  # half-widths of the box, of a search that keeps close to a point
+# Random points that a model may cost which disappoints: no fewer than the suggestions that it was judged by, which have
+# seen as much of a box of few dimensions; no more than users can spare, and where more are needed nothing is gained
+COVERING = (10, 100)
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
 # At most this share of evaluations: worth for the next choice is not all, a new point tells about places yet unseen
 REPEATS = 0.1
@@ -73,6 +77,9 @@ def suggest(
     # Nothing to fit: the authors' design after the centre is one uniform point of the box
     if len(known.y) < 2 or _is_too_early(known, domain, config):
         return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
+    if _must_cover(known, domain, config):
+        kept, limits = learn_limits(known, limits, domain, config)
+        return Suggestion(_fresh(known, domain, rng, kept), state, limits, "covering", {})
     room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
         known, config = known.thinned(room.points), room.applied(config)
@@ -94,13 +101,28 @@ def suggest(
         info |= {"points": room.points, "fit_points": learned_from, "candidates": room.candidates}
     if again is not None:
         return Suggestion(known.x[again], learned.state, limits, "repeated", info)
-    return Suggestion(x, learned.state, limits, "last hyperparameters" if learned.failed else "model", info)
+    rung: Rung = "last hyperparameters" if learned.failed else "model"
+    return Suggestion(x, learned.state, limits, rung, info | model.predicted(x))
 
 
 def _is_too_early(known: Known, domain: Domain, config: Config) -> bool:
     """Whether there are choices, and too few points that were asked for to tell which of them are good."""
     n_known = len(known.y) + len(known.failed) + len(known.pending)
-    return domain.lattice is not None and bool(domain.lattice.jumps.any()) and n_known <= config.n_first_discrete
+    return _has_choices(domain) and n_known <= config.n_first_discrete
+
+
+def _must_cover(known: Known, domain: Domain, config: Config) -> bool:
+    """Whether the model disappoints, and too few points lie where it did not want them.
+
+    Choices had theirs before, and where values are noisy it is the noise that disappoints.
+    """
+    wanted = config.cover * domain.dim
+    able = COVERING[0] <= wanted <= COVERING[1] and not _has_choices(domain)
+    return able and known.n_unguided < wanted and known.disappointed and not known.noisy
+
+
+def _has_choices(domain: Domain) -> bool:
+    return domain.lattice is not None and bool(domain.lattice.jumps.any())
 
 
 class _NoCandidateError(Exception):
@@ -133,7 +155,7 @@ class _Model:
         """Raises NotPositiveDefiniteError if no jitter helps."""
         self.known, self.limits, self.domain, self.config = known, limits, domain, config
         self.kernel = learned.kernel or config.kernel(domain.radius)
-        self.best = learned.best
+        self.best, self.told, self.to_values = learned.best, learned.noise, learned.to_values
         # The chance that a point counts multiplies the improvement: a sum of logarithms, whatever the method climbs
         self.acquisition = log_expected_improvement if limits else config.acquisition
         self.gp = self._condition(learned)
@@ -214,6 +236,17 @@ class _Model:
             info["chance"] = float(np.exp(log_chance(incautious, x[None])[0]))
         return x, info
 
+    def predicted(self, x: Array) -> dict[str, float]:  # (d,)
+        """The value that is expected at x, and the standard deviation of what is going to be seen, noise and all."""
+        if self.to_values is None:
+            return {}
+        posterior, h = self.gp.posterior(x[None]), self.gp.h
+        noise = h.noise_ratio[0] + (0.0 if self.told is None else np.median(self.told))
+        mean, variance = posterior.mean[0, 0], posterior.variance[0, 0] + h.amplitude[0] * noise
+        # Large values are compressed: upwards, where disappointments lie
+        value, above = self.to_values(np.array([mean, mean + np.sqrt(variance)])).tolist()
+        return {"predicted": value, "predicted_sd": above - value} if math.isfinite(above - value) else {}
+
     def _values(self, gp: GP) -> Objective:
         chunk = max(16, CHUNK_ELEMENTS // (len(gp) * max(1, len(gp.data.y))))
 
@@ -284,11 +317,11 @@ def _worth(gp: BlendedGP, x: Array) -> Array:  # (m, d) -> (m,)
     return np.asarray(mean.min() - after.min(0).mean(-1))
 
 
-def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)
+def _fresh(known: Known, domain: Domain, rng: Generator, limits: Sequence[Limit] = ()) -> Array:  # -> (d,)
     """A uniform point of the box; drawn again in the (all but impossible) case that it is known.
 
-    Of choices, those that came up least often so far. While there is one value and everything else has failed, the box
-    is halved towards that value with every failure.
+    Of choices, those that came up least often so far; of places that may not count, as many as are going to. While
+    there is one value and everything else has failed, the box is halved towards that value with every failure.
     """
     base, size = (known.x[0], 2.0 ** -len(known.failed)) if len(known.y) == 1 else (0.0, 1.0)
     drawn = uniform(domain, 100, rng)
@@ -297,6 +330,8 @@ def _fresh(known: Known, domain: Domain, rng: Generator) -> Array:  # -> (d,)
         seen, choices = np.concatenate([known.x, known.pending, known.failed])[:, jumps], drawn[:, jumps]
         in_common = sum(((choices == point).sum(-1) for point in seen), np.zeros(len(drawn), dtype=int))
         drawn = drawn[np.argsort(in_common, stable=True)]
+    if limits:
+        drawn = drawn[np.argsort(rng.random(len(drawn)) > np.exp(log_chance(limits, drawn)), stable=True)]
     for u in drawn:
         x = domain.project((base + max(size, SMALLEST_RETREAT) * (u - base))[None])[0] if size < 1.0 else u
         if known.is_new(x[None])[0]:
