@@ -141,8 +141,8 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
         )
     if lately and lately[-1].origin == "covering":
         found.append(
-            "the model's first suggestions came out much worse than it predicted, so random points are evaluated until "
-            "there are two for each parameter: values change faster than it could know."
+            "the model's first suggestions came out much worse than it predicted, so random points show it more of the "
+            "box before it goes on: values change faster than it could know."
         )
     if report.on_bounds > OFTEN:
         found.append("most numbers are proposed on their bounds: widen the bounds if you can.")

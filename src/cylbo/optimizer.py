@@ -248,14 +248,14 @@ class Optimizer:
         with blas_threads(self.config.threads), np.errstate(all="ignore"):
             made = suggest(known, memory.state, self.space.domain, self.config, rng, memory.limits, self._budget)
         x, origin = self.space.to_user(made.x), str(made.rung)
-        taken = self._taken()
+        info, taken = dict(made.info), self._taken()
         if made.rung == "repeated":  # to the last bit
             x = self.history.of("done")[known.index(made.x)].x
         elif tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
             x, origin = self.space.unseen(taken, rng), "space-filling"
-        info = dict(made.info)
-        if origin == "space-filling":
-            info.pop("predicted", None)
+            info = {
+                name: number for name, number in info.items() if not name.startswith("predicted")
+            }  # of another point
         if "predicted" in info:
             info["predicted"] *= self.history.sign
         return x, origin, Memory(made.state, made.limits), info
