@@ -31,6 +31,33 @@ def test_ids_count_from_zero(history):
     assert len(history) == 3
 
 
+def test_what_a_trial_says_of_itself_cannot_be_changed(history):
+    given = {"predicted": 1.0}
+    trial = history.keep(history.new(np.zeros(2), info=given))
+    given["predicted"] = 2.0
+    for change in (
+        lambda info: info.__setitem__("predicted", 3.0),
+        lambda info: info.__delitem__("predicted"),
+        lambda info: info.__ior__({"predicted": 3.0}),
+        lambda info: info.update(predicted=3.0),
+        lambda info: info.setdefault("other", 3.0),
+        lambda info: info.pop("predicted"),
+        lambda info: info.popitem(),
+        lambda info: info.clear(),
+    ):
+        with pytest.raises(TypeError, match="cannot be changed; work on dict"):
+            change(trial.info)
+    for other in (
+        trial,
+        copy.deepcopy(trial),
+        pickle.loads(pickle.dumps(trial)),
+        dataclasses.replace(trial, value=1.0),
+    ):
+        assert other.info == {"predicted": 1.0}
+        with pytest.raises(TypeError, match="cannot be changed"):
+            other.info["predicted"] = 3.0
+
+
 def test_a_trial_keeps_its_own_read_only_point(history):
     x = np.array([1.0, 2.0])
     trial = history.keep(history.new(x))

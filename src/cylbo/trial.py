@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Never, Self
 
 import numpy as np
 
@@ -22,6 +22,18 @@ class NotFiniteError(ValueError):
     """A number, but NaN or infinite."""
 
 
+class _ReadOnly(dict[str, Any]):
+    """A dict that stays as it is, also pickled, which a `MappingProxyType` cannot be."""
+
+    def _refuse(self, *_: object, **__: object) -> Never:
+        raise TypeError("what a trial says of itself cannot be changed; work on dict(trial.info).")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
+        return type(self), (dict(self),)
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """One evaluation: a snapshot, replaced by a new one in the history when its value arrives."""
@@ -35,8 +47,11 @@ class Trial:
     reason: str = ""  # of a failure
     std: float = math.nan  # standard deviation of the value's noise, if it was told
     constraints: tuple[float, ...] = ()  # told with the value; met where <= 0
-    info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion: see `Optimizer.health`
+    info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion, read-only: see `Optimizer.health`
     to_params: Callable[[Array], dict[str, Any]] | None = None  # what gives x its names
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", _ReadOnly(self.info))
 
     @property
     def params(self) -> dict[str, Any] | None:
