@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from cylbo.geometry import Array
 
-__all__ = ["Known", "representative"]
+__all__ = ["N_JUDGED", "Known", "representative"]
 
 SAME_POINT = 1e-9  # two points closer than this in every coordinate of the box [-1, 1]^d count as one
-FIRST = 10  # suggestions of the model, by which it is judged once
+N_JUDGED = 10  # suggestions of the model, the first, by which it is judged once
 LUCK, BLOW = -1.0, 3.0  # no surprise counts for more, in either direction
 DISAPPOINTING = 0.75  # standard deviations, on average
 
@@ -79,8 +79,8 @@ class Known:
     @property
     def disappointed(self) -> bool:
         """Whether the model's first suggestions came out plainly worse than predicted: it sees too little."""
-        first = self.surprises[:FIRST]
-        return len(first) == FIRST and float(np.clip(first, LUCK, BLOW).mean()) > DISAPPOINTING
+        first = self.surprises[:N_JUDGED]
+        return len(first) == N_JUDGED and float(np.clip(first, LUCK, BLOW).mean()) > DISAPPOINTING
 
     def thinned(self, count: int) -> Self:
         """At most so many of the evaluated points, and half as many of the failed ones, the last; itself if it is less.

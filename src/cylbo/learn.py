@@ -53,6 +53,7 @@ class Learned:
     shelter: int | None = None  # the evaluated point to keep close to, where noise hides what lies further away
     failed: bool = False  # nothing could be learned: these are the last round's hyperparameters
     to_values: Callable[[Array], Array] | None = None  # numbers such as y back in the user's unit; None: not asked for
+    observed: float = 0.0  # variance that an observation has besides that of the process, with to_values
 
 
 class Learn(Protocol):
@@ -140,7 +141,8 @@ def fitted(
     values = np.unique(new.t)
     good = float(values[min(len(values) - 1, min(n - 1, d) // 2)])
     spread = max(good - best, 0.0)
-    noise = math.sqrt(new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told))))
+    observed = new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told)))
+    noise = math.sqrt(observed)
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
     hidden = n >= FEWEST_TO_DOUBT and 0.0 < DROWNED * new.predicted.std() < noise
     unsure = noise > NOTED * spread and (hidden or n >= config.refit_until)
@@ -159,6 +161,7 @@ def fitted(
         unsure=bool(unsure),
         shelter=shelter,
         to_values=lambda t: from_compressed(t, new.theta[2], known.y),
+        observed=float(observed),
     )
 
 

@@ -253,9 +253,8 @@ class Optimizer:
             x = self.history.of("done")[known.index(made.x)].x
         elif tuple(x.tolist()) in taken:  # only rounding to user units can do that, or a space of few points
             x, origin = self.space.unseen(taken, rng), "space-filling"
-            info = {
-                name: number for name, number in info.items() if not name.startswith("predicted")
-            }  # of another point
+            for name in ("predicted", "predicted_sd"):  # of another point
+                info.pop(name, None)
         if "predicted" in info:
             info["predicted"] *= self.history.sign
         return x, origin, Memory(made.state, made.limits), info

@@ -25,7 +25,7 @@ from cylbo.geometry import Array, Domain
 from cylbo.gp import GP, Data, parallel_posterior
 from cylbo.hyper import Hyperparameters
 from cylbo.kernel import Cylindrical
-from cylbo.known import Known
+from cylbo.known import N_JUDGED, Known
 from cylbo.learn import Fits, Learned, State
 from cylbo.limits import Limit, learn_limits, log_chance, log_chance_slope
 from cylbo.maximize import Objective, Slope, best_starts, uniform
@@ -43,9 +43,7 @@ Rung = Literal["random", "model", "covering", "repeated", "last hyperparameters"
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
 SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
 REACH = 0.3  # half-widths of the box, of a search that keeps close to a point
-# Random points that a model may cost which disappoints: no fewer than the suggestions that it was judged by, which have
-# seen as much of a box of few dimensions; no more than users can spare, and where more are needed nothing is gained
-COVERING = (10, 100)
+MOST_COVERING = 100  # random points that users can spare; in dimensions that need more nothing is gained
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
 # At most this share of evaluations: worth for the next choice is not all, a new point tells about places yet unseen
 REPEATS = 0.1
@@ -114,10 +112,11 @@ def _is_too_early(known: Known, domain: Domain, config: Config) -> bool:
 def _must_cover(known: Known, domain: Domain, config: Config) -> bool:
     """Whether the model disappoints, and too few points lie where it did not want them.
 
-    Choices had theirs before, and where values are noisy it is the noise that disappoints.
+    Choices had theirs before, a box of few dimensions has been seen by the suggestions that the model was judged by,
+    and where values are noisy it is the noise that disappoints.
     """
     wanted = config.cover * domain.dim
-    able = COVERING[0] <= wanted <= COVERING[1] and not _has_choices(domain)
+    able = N_JUDGED <= wanted <= MOST_COVERING and not _has_choices(domain)
     return able and known.n_unguided < wanted and known.disappointed and not known.noisy
 
 
@@ -155,7 +154,7 @@ class _Model:
         """Raises NotPositiveDefiniteError if no jitter helps."""
         self.known, self.limits, self.domain, self.config = known, limits, domain, config
         self.kernel = learned.kernel or config.kernel(domain.radius)
-        self.best, self.told, self.to_values = learned.best, learned.noise, learned.to_values
+        self.best, self.to_values, self.observed = learned.best, learned.to_values, learned.observed
         # The chance that a point counts multiplies the improvement: a sum of logarithms, whatever the method climbs
         self.acquisition = log_expected_improvement if limits else config.acquisition
         self.gp = self._condition(learned)
@@ -240,9 +239,8 @@ class _Model:
         """The value that is expected at x, and the standard deviation of what is going to be seen, noise and all."""
         if self.to_values is None:
             return {}
-        posterior, h = self.gp.posterior(x[None]), self.gp.h
-        noise = h.noise_ratio[0] + (0.0 if self.told is None else np.median(self.told))
-        mean, variance = posterior.mean[0, 0], posterior.variance[0, 0] + h.amplitude[0] * noise
+        posterior = self.gp.posterior(x[None])
+        mean, variance = posterior.mean[0, 0], posterior.variance[0, 0] + self.observed
         # Large values are compressed: upwards, where disappointments lie
         value, above = self.to_values(np.array([mean, mean + np.sqrt(variance)])).tolist()
         return {"predicted": value, "predicted_sd": above - value} if math.isfinite(above - value) else {}
