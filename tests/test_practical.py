@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.practical import batches, failures, mixed, noise, runs
+from benchmarks.practical import batches, engineering, failures, mixed, noise, runs
 from benchmarks.practical.__main__ import EXPERIMENTS, made_with, main, write
 from benchmarks.practical.players import Cylbo, box, distributions
 
@@ -67,6 +67,122 @@ def test_the_same_problem_crashes_in_the_same_places_for_every_method():
     first, *others = ([region.crashes(p) for p in x] for region in regions)
     assert 0 < sum(first) < 300
     assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("name", engineering.PROBLEMS)
+def test_an_engineering_problem_is_finite_deterministic_and_another_for_every_seed(name):
+    if name.startswith("lasso"):
+        pytest.importorskip("sklearn")
+    points = np.random.default_rng(0).uniform(-1, 1, (5, engineering.PROBLEMS[name].dim))
+    first, again, other = ([engineering.instance(name, seed)(x) for x in points] for seed in (0, 0, 1))
+    assert first == again
+    assert np.isfinite(first).all()
+    assert len(set(first)) == 5
+    assert first != other
+
+
+def drawn(make, seed=0):
+    """The function, and a generator that draws what it was made from."""
+    return make(np.random.default_rng(seed)), np.random.default_rng(seed)
+
+
+def test_a_rover_that_stands_still_pays_for_its_ends_alone():
+    cost, _ = drawn(engineering.rover)
+    assert cost(np.zeros(60)) == pytest.approx(10 * 4 * 0.45)
+    diagonal = np.repeat(np.linspace(-0.9, 0.9, 30), 2)  # the shortest way there, through whatever lies on it
+    assert math.hypot(0.9, 0.9) * 0.05 <= cost(diagonal) + 1e-9 <= math.hypot(0.9, 0.9) * 20.05
+
+
+def test_a_lasso_and_a_network_that_say_nothing_leave_the_target_unexplained():
+    pytest.importorskip("sklearn")
+    error, rng = drawn(engineering.lasso)
+    features, coefficients = rng.standard_normal((120, 60)), np.zeros(60)
+    coefficients[rng.permutation(60)[:6]] = 2 * rng.standard_normal(6)
+    target = features @ coefficients + rng.standard_normal(120)
+    assert error(np.ones(60)) == pytest.approx(np.mean(target**2))
+    error, rng = drawn(engineering.network)
+    u = rng.uniform(-1, 1, (150, 5))
+    assert error(np.zeros(71)) == pytest.approx(
+        np.mean((np.sin(3 * u[:, 0]) + u[:, 1] * u[:, 2] + abs(u[:, 3]) / 2) ** 2)
+    )
+
+
+def test_the_rod_is_explained_by_what_it_is_made_of():
+    error, rng = drawn(engineering.rod)
+    walk = np.cumsum(0.25 * rng.standard_normal(30))
+    true = np.clip(walk - walk.mean(), -1, 1)
+    assert error(true) == pytest.approx(0.0, abs=1e-12)
+    assert error(true + 0.01) > 1.0
+
+
+def test_a_pole_without_force_hangs():
+    deviation, _ = drawn(engineering.pole)
+    assert 1.97 < deviation(np.zeros(22)) <= 2.0
+
+
+def test_antennas_in_phase_send_all_of_it_ahead():
+    lobe, rng = drawn(engineering.antenna)
+    toward, place = rng.uniform(-0.5, 0.5), 0.5 * np.arange(16) + 0.1 * rng.standard_normal(16)
+    phases = (-2 * toward * place + 1) % 2 - 1
+    aligned = lobe(np.concatenate([np.zeros(16), phases]))
+    assert -20 < aligned < -10  # a uniform array's side lobes are 13 decibels down
+    assert lobe(np.concatenate([np.zeros(16), -phases])) > 0
+
+
+def test_light_passes_as_fresnel_and_a_quarter_wave_mirror_have_it():
+    wavelength = np.array([0.6])
+    assert engineering.transmitted(np.empty(0), wavelength) == pytest.approx(1 - (0.52 / 2.52) ** 2)
+    for pairs in (1, 3):
+        mirror = np.tile([0.6 / 4 / 2.3, 0.6 / 4 / 1.45], pairs)
+        admittance = (2.3 / 1.45) ** (2 * pairs) * 1.52
+        assert engineering.transmitted(mirror, wavelength) == pytest.approx(
+            1 - ((1 - admittance) / (1 + admittance)) ** 2
+        )
+
+
+def test_atoms_attract_each_other_pair_by_pair():
+    energy, rng = drawn(engineering.atoms)
+    sizes, x = rng.uniform(0.8, 1.2, 10), np.random.default_rng(1).uniform(-1, 1, 30)
+    total, place = 0.0, 2 * x.reshape(10, 3)
+    for i in range(10):
+        for j in range(i):
+            r = max(math.dist(place[i], place[j]) / ((sizes[i] + sizes[j]) / 2), 0.7)
+            total += 4 * (r**-12 - r**-6)
+    assert energy(x) == pytest.approx(total)
+
+
+def test_a_truss_carries_its_loads():
+    cost, rng = drawn(engineering.truss)
+    middle = -rng.uniform(0.2, 0.8)
+    x = np.random.default_rng(1).uniform(-1, 1, 24)
+    bars = [(2 * i + a, 2 * i + 2 + b) for i in range(6) for a, b in ((0, 0), (1, 1), (0, 1), (1, 0))]
+    areas = dict(zip(bars, 10**x, strict=True)) | {(2 * i, 2 * i + 1): 1.0 for i in range(1, 7)}
+    stiffness, load, place = np.zeros((28, 28)), np.zeros(28), [(i // 2, i % 2) for i in range(14)]
+    for (a, b), area in areas.items():
+        along = np.subtract(place[b], place[a]) / math.dist(place[a], place[b])
+        block = 100 * area / math.dist(place[a], place[b]) * np.outer(along, along)
+        for at, to, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+            stiffness[2 * at : 2 * at + 2, 2 * to : 2 * to + 2] += sign * block
+    load[2 * 12 + 1], load[2 * 6 + 1] = -1.0, middle  # the lower nodes of the end and of the middle
+    moved = np.concatenate([np.zeros(4), np.linalg.solve(stiffness[4:, 4:], load[4:])]).reshape(14, 2)
+    volume = overload = 0.0
+    for a, b in bars:
+        length, along = math.dist(place[a], place[b]), np.subtract(place[b], place[a])
+        volume += areas[a, b] * length
+        overload += max(abs(100 * (moved[b] - moved[a]) @ along / length**2) - 1.5, 0.0)
+    assert cost(x) == pytest.approx(volume + 50 * overload + 100 * max(-moved.min() - 1, 0.0))
+
+
+def test_an_engineering_run_ends_with_the_budget_or_the_time(monkeypatch):
+    key = runs.Key("engineering", "antenna, 32", "sobol", 9, 3)
+    played = engineering._play(key, 60.0)
+    assert len(played.values) == len(played.seconds) == 9
+    assert played.values[0] == engineering.instance("antenna, 32", 3)(np.zeros(32))
+    clock = iter(range(1000))
+    monkeypatch.setattr(engineering.time, "process_time", lambda: next(clock))
+    stopped = engineering._play(key, 7.5)
+    assert 1 < len(stopped.values) < 9
+    assert stopped.values == played.values[: len(stopped.values)]
 
 
 @pytest.mark.filterwarnings("ignore")  # of models that do not converge

@@ -1,5 +1,6 @@
-"""The practical side of the optimiser beside peers on the same problems: noise, crashes, mixed spaces, batches.
+"""The practical side of the optimiser beside peers: engineering problems, noise, crashes, mixed spaces, batches.
 
+    python -m benchmarks.practical engineering --jobs 2
     python -m benchmarks.practical noise --jobs 2
     python -m benchmarks.practical failures --jobs 2
     python -m benchmarks.practical mixed --jobs 2
@@ -8,7 +9,7 @@
 
 Every run has a process of its own and one thread. Finished runs are kept in the file and not repeated; one that the
 time limit stopped counts with what it had reached, and is made again if the limit has grown. `report` writes
-docs/results/practical.md and docs/batches.md, with their pictures, from what is in the file.
+engineering.md and practical.md in docs/results, and docs/batches.md, with their pictures, from what is in the file.
 """
 
 import argparse
@@ -21,11 +22,12 @@ from pathlib import Path
 from cylbo.bench import figures
 from cylbo.bench.markdown import escaped
 
-from . import batches, failures, mixed, noise
+from . import batches, engineering, failures, mixed, noise
 from .runs import Experiment, Run, make_missing, read
 
-EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in (noise, failures, mixed, batches)}
+EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in (engineering, noise, failures, mixed, batches)}
 PAGES = {  # below docs -> title and experiments
+    "results/engineering.md": ("Problems that nothing was tuned on", ("engineering",)),
     "results/practical.md": ("Noise, crashes and mixed spaces", ("noise", "failures", "mixed")),
     "batches.md": ("Several points at a time", ("batches",)),
 }

@@ -11,12 +11,11 @@ from scipy.stats import mannwhitneyu
 from cylbo.bench.figures import DASHES, style
 from cylbo.bench.markdown import NOTHING, table
 from cylbo.bench.methods import optuna
-from cylbo.bench.statistics import ranks
 from cylbo.space import Boolean, Categorical, Integer, Real, Space
 
 from .players import Array, Cylbo, Optuna, Player, univariate_tpe
 from .runs import Cells, Experiment, Key, Played, Run, play
-from .tables import label, seeds, stages
+from .tables import average_ranks, label, reached, seeds, stages
 
 FOLDS = 3
 
@@ -184,7 +183,7 @@ def _play(key: Key, time_limit: float) -> Played:
 
 
 def _reached(runs: Sequence[Run], n: int) -> Array:  # -> (runs,)
-    return np.array([run.best_so_far[:n][-1] for run in runs])
+    return np.array([reached(run, n) for run in runs])
 
 
 def _seconds(runs: Sequence[Run]) -> float:
@@ -196,10 +195,10 @@ def _lines(cells: Cells) -> list[str]:
     shown = stages(cells, 25, 50)
     lines = ["Best loss after so many evaluations, mean ± standard deviation over seeds, the lowest mean bold."]
     for name, row in cells.items():
-        reached = {m: np.array([_reached(runs, n) for n in shown]) for m, runs in row.items()}
-        lowest = np.min([of.mean(1) for of in reached.values()], axis=0)
+        by_method = {m: np.array([_reached(runs, n) for n in shown]) for m, runs in row.items()}
+        lowest = np.min([of.mean(1) for of in by_method.values()], axis=0)
         rows = []
-        for method, of in reached.items():
+        for method, of in by_method.items():
             texts = [f"{mean:.4g} ± {sd:.2g}" for mean, sd in zip(of.mean(1), of.std(1), strict=True)]
             bold = [
                 f"**{text}**" if mean == low else text
@@ -207,22 +206,7 @@ def _lines(cells: Cells) -> list[str]:
             ]
             rows.append([label(method), seeds(row[method]), *bold, f"{_seconds(row[method]):.3f}"])
         lines += ["", *table([name, "seeds", *map(str, shown), "seconds per suggestion"], rows)]
-    return [*lines, "", *_ranks(cells, shown), "", *_duels(cells, shown[-1])]
-
-
-def _ranks(cells: Cells, shown: list[int]) -> list[str]:
-    """Average ranks of the means, over the problems that every method was run on."""
-    methods = list(dict.fromkeys(m for row in cells.values() for m in row))
-    complete = [row for row in cells.values() if row.keys() == set(methods)]
-    if not complete:
-        return ["No problem has runs of every method, so there are no ranks."]
-    of_stage = [ranks(np.array([[_reached(row[m], n).mean() for m in methods] for row in complete])) for n in shown]
-    rows = [[label(m), *(f"{of[:, i].mean():.2f}" for of in of_stage)] for i, m in enumerate(methods)]
-    return [
-        f"Average rank of the mean over {len(complete)} problems, 1 is best:",
-        "",
-        *table(["method", *map(str, shown)], rows),
-    ]
+    return [*lines, "", *average_ranks(cells, shown, np.mean), "", *_duels(cells, shown[-1])]
 
 
 def _duels(cells: Cells, n: int) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cylbo.bench import figures
 from cylbo.bench.markdown import NOTHING, escaped, regret_text, span, table
+from cylbo.bench.statistics import ranks
 
 from .runs import Cells, Run
 
@@ -19,6 +20,29 @@ def stages(cells: Cells, *early: int) -> list[int]:
     """After how many evaluations tables show what was reached: these, as far as runs go, and at the end."""
     budget = max(run.key.budget for row in cells.values() for runs in row.values() for run in runs)
     return [*(n for n in early if n < budget), budget]
+
+
+def reached(run: Run, n: int) -> float:
+    """The best value of the first n evaluations."""
+    return float(run.best_so_far[:n][-1])
+
+
+def average_ranks(cells: Cells, shown: Sequence[int], middle: Callable[[Sequence[float]], float]) -> list[str]:
+    """Average ranks of what was reached after so many evaluations, over the problems that every method was run on."""
+    methods = list(dict.fromkeys(m for row in cells.values() for m in row))
+    complete = [row for row in cells.values() if row.keys() == set(methods)]
+    if not complete:
+        return ["No problem has runs of every method, so there are no ranks."]
+    of_stage = [
+        ranks(np.array([[middle([reached(run, n) for run in row[m]]) for m in methods] for row in complete]))
+        for n in shown
+    ]
+    rows = [[label(m), *(f"{of[:, i].mean():.2f}" for of in of_stage)] for i, m in enumerate(methods)]
+    return [
+        f"Average rank of the {middle.__name__} over {len(complete)} problems, 1 is best:",
+        "",
+        *table(["method", *map(str, shown)], rows),
+    ]
 
 
 def minutes(runs: Sequence[Run]) -> str:
