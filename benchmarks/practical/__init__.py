@@ -1,1 +1,1 @@
-"""Noise, crashes, mixed spaces and batches, measured beside peers. See `__main__.py`."""
+"""Engineering problems, noise, crashes, mixed spaces and batches, measured beside peers. See `__main__.py`."""

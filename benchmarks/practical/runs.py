@@ -20,7 +20,7 @@ from ..pool import make_each
 from .players import Array, Player, Point
 
 RECOMMEND_EVERY = 10  # evaluations: to name the best point may take a fit of its own
-PACKAGES = ("botorch", "optuna", "scikit-learn", "torch")
+PACKAGES = ("botorch", "cma", "optuna", "scikit-learn", "torch")
 
 
 class Key(NamedTuple):
