@@ -11,7 +11,7 @@ from cylbo.bench.suites import suite
 
 from .players import Array, Cylbo, box
 from .runs import Cells, Experiment, Key, Played, Run, play
-from .tables import by_problem, minutes, quartiles, stages
+from .tables import by_problem, methods_of, minutes_of_each, quartiles, stages
 
 DIM = 20
 SIZES = {f"q = {q}": q for q in (1, 2, 4, 8)}
@@ -45,7 +45,7 @@ def _ratio(runs: Sequence[Run], alone: Sequence[Run], n: int) -> float:
 def _lines(cells: Cells) -> list[str]:
     (budget,) = stages(cells)
     rounds = budget // SIZES[MOST]
-    sizes = [q for q in SIZES if any(q in row for row in cells.values())]
+    sizes = methods_of(cells)
     columns = [(q, budget) for q in sizes if q != ALONE] + [(ALONE, rounds)]
     ratios = {name: [_ratio(row.get(q, []), row.get(ALONE, []), n) for q, n in columns] for name, row in cells.items()}
     means = [_geometric_mean(column) for column in zip(*ratios.values(), strict=True)]
@@ -64,9 +64,7 @@ def _lines(cells: Cells) -> list[str]:
         "",
         *by_problem(cells, lambda run: float(_regret(run)[-1]), quartiles),
         "",
-        "Minutes of suggesting per run: "
-        + ", ".join(f"{minutes([run for row in cells.values() for run in row.get(q, [])])} ({q})" for q in sizes)
-        + ".",
+        minutes_of_each(cells),
     ]
 
 

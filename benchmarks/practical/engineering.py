@@ -10,7 +10,7 @@ instance. No minimum is known but that of the rod.
 import itertools
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from cylbo.bench.objective import Objective, Spent
 
 from .players import Array
 from .runs import Cells, Experiment, Key, Played
-from .tables import average_ranks, by_problem, label, minutes, reached, stages
+from .tables import average_ranks, by_problem, label, methods_of, minutes_of_each, quartiles, reached, stages
 
 Function = Callable[[Array], float]
 
@@ -261,14 +261,9 @@ def _play(key: Key, time_limit: float) -> Played:
     return played
 
 
-def _text(numbers: Sequence[float]) -> str:
-    low, middle, high = (f"{q:.3g}" for q in np.quantile(numbers, (0.25, 0.5, 0.75)))
-    return f"{middle} [{low}, {high}]"
-
-
 def _duels(cells: Cells, n: int) -> list[str]:
     """On how many instances cylbo ends lower than each peer."""
-    peers = [m for m in METHODS if m != "default" and any(m in row for row in cells.values())]
+    peers = [m for m in methods_of(cells) if m != "default"]
     rows = []
     for name, row in cells.items():
         ours = {run.key.seed: reached(run, n) for run in row.get("default", [])}
@@ -282,9 +277,7 @@ def _lines(cells: Cells) -> list[str]:
     lines: list[str] = []
     for n in shown:
         lines += ["", f"Best value after {n} evaluations, median [lower quartile, upper quartile] over seeds:", ""]
-        lines += by_problem(cells, partial(reached, n=n), _text)
-    methods = dict.fromkeys(m for row in cells.values() for m in row)
-    spent = (f"{minutes([run for row in cells.values() for run in row.get(m, [])])} ({label(m)})" for m in methods)
+        lines += by_problem(cells, partial(reached, n=n), partial(quartiles, text="{:.3g}".format))
     return [
         *lines[1:],
         "",
@@ -294,7 +287,7 @@ def _lines(cells: Cells) -> list[str]:
         "",
         *_duels(cells, shown[-1]),
         "",
-        f"Minutes of suggesting per run: {', '.join(spent)}.",
+        minutes_of_each(cells),
     ]
 
 

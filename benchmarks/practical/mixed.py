@@ -15,7 +15,7 @@ from cylbo.space import Boolean, Categorical, Integer, Real, Space
 
 from .players import Array, Cylbo, Optuna, Player, univariate_tpe
 from .runs import Cells, Experiment, Key, Played, Run, play
-from .tables import average_ranks, label, reached, seeds, stages
+from .tables import average_ranks, label, methods_of, reached, seeds, stages
 
 FOLDS = 3
 
@@ -211,7 +211,7 @@ def _lines(cells: Cells) -> list[str]:
 
 def _duels(cells: Cells, n: int) -> list[str]:
     """How cylbo compares with each peer on each problem."""
-    peers = [m for m in METHODS if m != "default" and any(m in row for row in cells.values())]
+    peers = [m for m in methods_of(cells) if m != "default"]
     rows = []
     for name, row in cells.items():
         texts = []

@@ -22,6 +22,11 @@ def stages(cells: Cells, *early: int) -> list[int]:
     return [*(n for n in early if n < budget), budget]
 
 
+def methods_of(cells: Cells) -> list[str]:
+    """Every method that some problem has runs of."""
+    return list(dict.fromkeys(m for row in cells.values() for m in row))
+
+
 def reached(run: Run, n: int) -> float:
     """The best value of the first n evaluations."""
     return float(run.best_so_far[:n][-1])
@@ -29,7 +34,7 @@ def reached(run: Run, n: int) -> float:
 
 def average_ranks(cells: Cells, shown: Sequence[int], middle: Callable[[Sequence[float]], float]) -> list[str]:
     """Average ranks of what was reached after so many evaluations, over the problems that every method was run on."""
-    methods = list(dict.fromkeys(m for row in cells.values() for m in row))
+    methods = methods_of(cells)
     complete = [row for row in cells.values() if row.keys() == set(methods)]
     if not complete:
         return ["No problem has runs of every method, so there are no ranks."]
@@ -52,9 +57,15 @@ def minutes(runs: Sequence[Run]) -> str:
     return f"{np.mean([sum(run.seconds) for run in runs]) / 60.0:.2g}{mark}"
 
 
-def quartiles(numbers: Sequence[float]) -> str:
+def minutes_of_each(cells: Cells) -> str:
+    """The minutes of every method over all problems, as a sentence."""
+    runs = {m: [run for row in cells.values() for run in row.get(m, [])] for m in methods_of(cells)}
+    return f"Minutes of suggesting per run: {', '.join(f'{minutes(of)} ({label(m)})' for m, of in runs.items())}."
+
+
+def quartiles(numbers: Sequence[float], text: Callable[[float], str] = regret_text) -> str:
     """Median [lower quartile, upper quartile]."""
-    low, middle, high = map(regret_text, np.quantile(numbers, (0.25, 0.5, 0.75)))
+    low, middle, high = map(text, np.quantile(numbers, (0.25, 0.5, 0.75)))
     return f"{middle} [{low}, {high}]"
 
 
@@ -65,7 +76,7 @@ def by_problem(
     middle: Callable[[Sequence[float]], float] = np.median,
 ) -> list[str]:
     """A table of one number per run: a row per problem, a column per method, the lowest `middle` bold."""
-    methods = list(dict.fromkeys(m for row in cells.values() for m in row))
+    methods = methods_of(cells)
     rows = []
     for problem, row in cells.items():
         numbers = {m: [number(run) for run in runs] for m, runs in row.items()}
