@@ -10,7 +10,6 @@ none counted below a ten-thousandth. With two seeds differences in rank of a few
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -23,7 +22,7 @@ from cylbo.config import DEFAULT, Config
 from cylbo.fit import Form
 from cylbo.optimizer import Optimizer
 
-from .pool import make_each
+from .pool import append_line, make_each, read_lines
 
 ISOTROPIC, STRETCHED, EFFECTS = Form(), Form(stretched=True), Form(stretched=True, effects=True)
 
@@ -78,14 +77,12 @@ def main() -> None:
         if name not in COCO or dim in COCO_DIMENSIONS
         for variant in args.variants
     ]
-    lines = args.out.read_text().splitlines() if args.out.exists() else []
-    found: dict[Key, float] = {tuple(key): value for key, value in map(json.loads, lines)}
+    found: dict[Key, float] = {tuple(key): value for key, value in read_lines(args.out)}
     missing = [key for key in keys if key not in found]
 
     def keep(key: Key, value: float) -> None:
         found[key] = value
-        with args.out.open("a") as file:
-            file.write(json.dumps([key, value]) + "\n")
+        append_line([key, value], args.out)
 
     failed = make_each("variants", regret, missing, keep, jobs=args.jobs)
     print(comparison({key: found[key] for key in keys if key in found}, args.variants))

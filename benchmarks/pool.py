@@ -1,5 +1,6 @@
-"""Many runs, several at a time, each in a process of its own with one thread."""
+"""Many runs, several at a time, each in a process of its own with one thread, and a file with a line for each."""
 
+import json
 import multiprocessing
 import os
 import signal
@@ -7,7 +8,8 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -64,3 +66,22 @@ def _make_each(
                     console.print(f"{key} failed: {told}", markup=False)
                 progress.advance(bar)
     return failed
+
+
+def read_lines(path: Path) -> list[Any]:
+    """What every line of the file holds; nothing if there is no file. Damaged lines are told of and left out."""
+    kept = []
+    for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
+        try:
+            kept.append(json.loads(line))
+        except ValueError:
+            print(f"line {i} of {path} is damaged and left out; its run can be made again.", file=sys.stderr)
+    return kept
+
+
+def append_line(value: object, path: Path) -> None:
+    """Keep one more; on a line of its own, even if the last one was cut short by a kill."""
+    with path.open("a+b") as file:
+        file.seek(max(0, file.tell() - 1))
+        cut_short = file.read(1) not in {b"", b"\n"}
+        file.write(b"\n" * cut_short + json.dumps(value).encode() + b"\n")

@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 from benchmarks.ablation import comparison
-from benchmarks.pool import make_each
+from benchmarks.pool import append_line, make_each, read_lines
 
 
 def reciprocal(key):
@@ -62,3 +62,14 @@ def test_variants_are_compared_on_the_problems_and_seeds_that_all_have_runs_of()
     ratios = [float(line.split("|")[-2]) for line in lines[2:]]
     assert ratios == pytest.approx([0.5, 2.0])  # about the geometric mean of 1 and 4
     np.testing.assert_array_equal([float(line.split("|")[-3]) for line in lines[2:]], [1.0, 2.0])
+
+
+def test_a_line_that_was_cut_short_costs_no_other(tmp_path, capsys):
+    path = tmp_path / "runs.jsonl"
+    assert read_lines(path) == []
+    for value in (1, [2, "é"]):
+        append_line(value, path)
+    path.write_bytes(path.read_bytes() + b'{"key": \xc3')  # killed in the middle of writing
+    append_line({"a": None}, path)
+    assert read_lines(path) == [1, [2, "é"], {"a": None}]
+    assert f"line 3 of {path} is damaged" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from cylbo.bench.figures import Style
 from cylbo.bench.methods import METHODS
 from cylbo.bench.worker import environment
 
-from ..pool import make_each
+from ..pool import append_line, make_each, read_lines
 from .players import Array, Player, Point
 
 RECOMMEND_EVERY = 10  # evaluations: to name the best point may take a fit of its own
@@ -138,15 +137,13 @@ def make(key: Key, play_of: Callable[[Key, float], Played], time_limit: float) -
 
 def read(path: Path) -> list[Run]:
     """The runs in the file, the last of each key; none if there is no file."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    runs = [Run(**(fields | {"key": Key(*fields["key"])})) for fields in map(json.loads, lines)]
+    runs = [Run(**(fields | {"key": Key(*fields["key"])})) for fields in read_lines(path)]
     return list({run.key: run for run in runs}.values())
 
 
 def append(run: Run, path: Path) -> None:
     """Keep one more."""
-    with path.open("a") as file:
-        file.write(json.dumps(dataclasses.asdict(run)) + "\n")
+    append_line(dataclasses.asdict(run), path)
 
 
 def missing(keys: Sequence[Key], made: Sequence[Run], time_limit: float) -> list[Key]:
