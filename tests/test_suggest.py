@@ -820,12 +820,13 @@ def test_what_is_predicted_of_a_suggestion_is_a_value_as_it_is_going_to_be_seen(
     x = rng(5).uniform(-1, 1, (60, D))
     y = x @ [1.0, -2.0, 0.5] + noise * rng(6).standard_normal(60)
     data = Known(x=x, y=y, pending=x[:0], failed=x[:0], exact=not noise)
-    made = suggest(data, None, DOMAIN, METHODS["default"], rng())
+    method = dataclasses.replace(METHODS["default"], repeats=False)  # of a repeat nothing is predicted
+    made = suggest(data, None, DOMAIN, method, rng())
     predicted, sd = made.info["predicted"], made.info["predicted_sd"]
     assert abs(predicted - made.x @ [1.0, -2.0, 0.5]) < 0.05 + 3.0 * noise
     assert sd < 0.1 if not noise else 0.2 < sd < 0.6
     # another unit and another zero
-    other = suggest(dataclasses.replace(data, y=1e6 * y + 3e6), None, DOMAIN, METHODS["default"], rng())
+    other = suggest(dataclasses.replace(data, y=1e6 * y + 3e6), None, DOMAIN, method, rng())
     np.testing.assert_allclose(other.x, made.x, atol=1e-6)
     np.testing.assert_allclose(
         [other.info["predicted"], other.info["predicted_sd"]], [1e6 * predicted + 3e6, 1e6 * sd], rtol=1e-5
