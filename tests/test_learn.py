@@ -282,6 +282,7 @@ def test_a_fit_hands_on_what_it_found(form):
     config = dataclasses.replace(DEFAULT, forms=(form,), ambition=0.0)
     found = learned(fitted, config, n=12)
     x, y = data(n=12)
+    assert not found.unsure
     assert found.best == check_handed_on(found, x, y, config).best
     theta = found.state.thetas[form]
     assert found.h.lengthscale[0] == pytest.approx(math.exp(theta[0]))
@@ -318,10 +319,33 @@ def test_an_improvement_begins_a_share_of_the_way_to_the_good_values_below_the_b
     found = fitted(known(x, y), box(d), None, dataclasses.replace(DEFAULT, ambition=ambition), np.random.default_rng(0))
     best = check_handed_on(found, x, y, DEFAULT).best
     good = sorted(found.y)[min(11, d) // 2]  # the d/2-th after the best, or the middle one of fewer
-    assert found.best == pytest.approx(best - ambition * max(good - best, 0.0), rel=1e-10, abs=1e-12)
+    expected = best - ambition * max(good - best, 0.0)
+    if found.unsure:
+        expected = min(expected, found.y.min())
+    assert found.best == pytest.approx(expected, rel=1e-10, abs=1e-12)
     assert found.best <= best
     if ambition and d > 2:
         assert found.best < best
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_value_is_no_luck_until_values_are_known_to_be_noisy(seed):
+    config = dataclasses.replace(DEFAULT, ambition=0.0, noise_ambition=0.0)
+    x, y = noisy_data(40, seed, sd=0.5)
+    perhaps, never, certainly = (
+        fitted(known(x, y, exact=exact), box(2), None, config, np.random.default_rng(0))
+        for exact in (None, True, False)
+    )
+    assert perhaps.unsure
+    assert perhaps.best == never.best == never.y.min()
+    assert certainly.best == check_handed_on(certainly, x, y, config).best > never.best
+
+
+def test_the_best_value_seen_is_one_that_is_allowed():
+    x, y = noisy_data(40, sd=0.5)
+    constraints = np.where(y < np.sort(y)[3], 1.0, -1.0)[:, None]  # the best three are not
+    found = fitted(known(x, y, constraints=constraints), box(2), None, DEFAULT, np.random.default_rng(0))
+    assert found.best > np.sort(found.y)[2]
 
 
 @pytest.mark.parametrize(("n", "count"), [(3, 1), (10, 9), (10, 10), (10, 11), (50, 7), (50, 20), (51, 2)])
