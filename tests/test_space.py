@@ -505,8 +505,8 @@ def test_a_bad_default_gets_a_clear_error(make, error, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Real(1, 0), r"Real expected low < high, got \(1, 0\)"),
-        (lambda: Real(1, 1), r"Real expected low < high"),
+        (lambda: Real(1, 0), r"Real expected low < high, got \(1, 0\); swap them"),
+        (lambda: Real(1, 1), r"Real expected low < high, got \(1, 1\); leave a parameter that is fixed out"),
         (lambda: Real(math.nan, 1), r"Real expected a finite number as low, got nan"),
         (lambda: Real(0, math.inf), r"Real expected a finite number as high, got inf"),
         (lambda: Real(-math.inf, 0), r"Real expected a finite number as low"),
@@ -524,7 +524,7 @@ def test_a_bad_default_gets_a_clear_error(make, error, message):
         (lambda: Real(-1, 1, log=True), r"Real on a log scale expected low > 0"),
         (lambda: Integer(0, 5, log=True), r"Integer on a log scale expected low > 0"),
         (lambda: Integer(5, 0), r"Integer expected low < high, got \(5, 0\)"),
-        (lambda: Integer(5, 5), r"Integer expected low < high"),
+        (lambda: Integer(5, 5), r"Integer expected low < high, got \(5, 5\); leave a parameter that is fixed out"),
         (lambda: Integer(0.0, 5), r"Integer expected integers"),
         (lambda: Integer(0, 5.5), r"Integer expected integers"),
         (lambda: Integer(0, True), r"Integer expected integers"),
@@ -571,7 +571,7 @@ class Colour(StrEnum):
     ("choices", "error", "message"),
     [
         ([], ValueError, "at least two choices in a list, got"),
-        (["a"], ValueError, "at least two choices in a list, got"),
+        (["a"], ValueError, r"at least two choices in a list, got \['a'\]; leave a parameter that is fixed out"),
         ("ab", ValueError, "at least two choices in a list, got 'ab'"),
         (b"ab", ValueError, "at least two choices in a list, got b'ab'"),
         ({"a", "b"}, ValueError, "at least two choices in a list"),
@@ -732,3 +732,20 @@ def test_json_of_anything_else_is_refused(stored):
 def test_the_kinds_are_exported():
     for name, kind in NAMES.items():
         assert getattr(cylbo, name) is kind
+
+
+@pytest.mark.parametrize("of", [dict, lambda parameters: list(parameters.values()), lambda p: tuple(p.values())])
+def test_parameters_without_a_space_are_told_where_to_go(of):
+    parameters = {"a": Real(0, 1), "b": Integer(1, 3)}
+    with pytest.raises(TypeError, match=r"bounds must be .* cylbo.Space\(a=..., b=...\), from a dict with"):
+        cylbo.Optimizer(of(parameters))
+    assert cylbo.Optimizer(cylbo.Space(**parameters)).ask().params == {"a": 0.5, "b": 2}
+
+
+@pytest.mark.parametrize("value", [32, np.int64(32), np.array([32, 64])[0]])
+def test_a_choice_may_come_out_of_an_array(value):
+    space = cylbo.Space(batch=Categorical([32, 64]), name=Categorical(["x", "y"]))
+    opt = cylbo.Optimizer(space, x0=[{"batch": value, "name": np.str_("y")}])
+    params = opt.ask().params
+    assert params == {"batch": 32, "name": "y"}
+    assert [type(v) for v in params.values()] == [int, str]

@@ -446,6 +446,12 @@ OTHERS = {
 FIRST = {"center": [0.5, 20.0, -4.75], "x0": X0, "y0": [1.0, 2.0, 3.0]}
 
 
+@pytest.mark.parametrize("storage", [3, b"run.db", True])
+def test_a_storage_that_is_no_path_gets_a_clear_error(storage):
+    with pytest.raises(TypeError, match="storage must be the path of a file or None, got"):
+        make(storage)
+
+
 @pytest.mark.parametrize("killed", [True, False], ids=["after a kill", "after close"])
 @pytest.mark.parametrize(("options", "message"), OTHERS.values(), ids=OTHERS)
 def test_a_run_with_other_arguments_is_refused_and_the_file_left_as_it_is(path, options, message, killed):
@@ -814,10 +820,11 @@ def test_closing_twice_is_fine_and_asking_after_it_is_not(path):
         opt.close()
         before = bits(opt.trials)
         for call in (opt.ask, lambda: opt.tell(trial, 1.0), lambda: opt.fail(trial)):
-            with pytest.raises(cylbo.StorageError, match="closed"):
+            with pytest.raises(cylbo.StorageError, match=r"let go of by close\(\).*resume=True"):
                 call()
         assert bits(opt.trials) == before
     assert opt.best is None
+    assert bits(make(path).trials) == before
 
 
 def test_without_a_file_closing_does_nothing():
@@ -1054,11 +1061,13 @@ def test_the_budget_counts_what_is_stored(path, options):
         return bowl(x)
 
     assert run(fun, budget=4, storage=path, **options).nfev == len(seen) == 4
-    for budget in (4, 1):  # used already
+    for budget, message in (
+        (4, "used the budget of 4 evaluations"),
+        (1, "the budget of 1 evaluations had been used: the file holds 4"),
+    ):
         again = run(fun, budget=budget, storage=path, resume=True, **options)
         assert len(seen) == 4
-        assert (again.nfev, again.success) == (4, True)
-        assert again.message == f"used the budget of {budget} evaluations"
+        assert (again.nfev, again.success, again.message) == (4, True, message)
     assert run(fun, budget=6, storage=path, resume=True, **options).nfev == len(seen) == 6
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from cylbo.checks import are_apart, checked_numbers
+from cylbo.checks import FIXED, are_apart, checked_numbers
 from cylbo.geometry import Array, Domain
 
 __all__ = ["Bounds", "Box", "Region"]
@@ -149,8 +149,11 @@ def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
         if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low)):
             raise ValueError(f"bounds must be finite, and so their difference; parameter {i} has ({low}, {high}).")
         if low >= high:
-            kind = "equal" if low == high else "reversed"
-            raise ValueError(f"bounds must have low < high; those of parameter {i} are {kind}: ({low}, {high}).")
+            kind, cure = "reversed", "swap them"
+            if low == high:
+                kind, cure = "equal", FIXED
+            was = f"those of parameter {i} are {kind}: ({low}, {high})"
+            raise ValueError(f"bounds must have low < high; {was}; {cure}.")
         if not are_apart(low, high):
             raise ValueError(
                 f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."

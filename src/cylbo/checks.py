@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from cylbo.geometry import Array
 
-__all__ = ["are_apart", "as_float", "checked_numbers", "is_integer", "is_real"]
+__all__ = ["FIXED", "are_apart", "as_float", "checked_numbers", "is_integer", "is_real"]
+
+FIXED = "leave a parameter that is fixed out, and set it in your function"
 
 
 def is_integer(value: object) -> TypeGuard[int]:

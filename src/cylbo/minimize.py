@@ -82,7 +82,8 @@ def minimize(
 
     Args:
         fun: takes a (d,) array in user units, or a dict if `bounds` is a `cylbo.Space`; returns a number, or a dict
-            of what `Optimizer.tell` takes: "value", "std", "constraints". NaN or infinity is a failed evaluation.
+            of what `Optimizer.tell` takes: "value", "std", "constraints". A value that is NaN or infinite is a failed
+            evaluation.
         bounds: (d, 2), a (low, high) per parameter; or a `cylbo.Space` of named ones, then `center` is a dict and `x0`
             a list of dicts.
         budget: the number of evaluations of `fun`, those of a stored run included.
@@ -90,8 +91,8 @@ def minimize(
         method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
         center: (d,) your best guess, evaluated first; by default the middle of the box, in a `cylbo.Space` the
             defaults of its parameters where they have one.
-        x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. Without `y0`: points to evaluate
-            first.
+        x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. If `fun` has constraints, leave out
+            those that break one. Without `y0`: points to evaluate first.
         y0: (k,) values at `x0`.
         region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are
             defined everywhere.
@@ -136,6 +137,8 @@ def minimize(
     message = f"used the budget of {budget} evaluations"
     try:
         done = len(_made(opt.trials))
+        if done > budget:
+            message = f"the budget of {budget} evaluations had been used: the file holds {done}"
         with opt, ProgressBar(budget, done=done, shown=progress) as bar:
             for _ in range(budget - done):
                 try:

@@ -21,7 +21,7 @@ from cylbo.health import Health, examined
 from cylbo.known import Known
 from cylbo.learn import expected, fitted
 from cylbo.pace import Budget, cost
-from cylbo.space import Space
+from cylbo.space import Parameter, Space
 from cylbo.storage import Memory, Store, Stored
 from cylbo.suggest import suggest
 from cylbo.threads import blas_threads
@@ -74,7 +74,8 @@ class Optimizer:
             method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
             center: (d,) the ball's centre in user units, your best guess; by default the middle of the box, in a
                 `cylbo.Space` the defaults of its parameters where they have one.
-            x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first.
+            x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first. If you are
+                going to tell constraints, leave out those that break one: `x0` and `y0` pass for allowed.
             y0: (k,) values at `x0`.
             region: "box" keeps suggestions inside the bounds; "ball" lets them go anywhere in the ball around the
                 box, for objectives that are defined everywhere (the paper's experiments).
@@ -88,7 +89,7 @@ class Optimizer:
             storage: a file in which every ask and tell is kept before it returns. One optimizer at a time may hold it;
                 `close` or the end of the process lets it go.
             resume: go on with the run in that file, if there is one; then region, direction and method must be those it
-                began with, and so must center, seed, x0 and y0, or be None. Trials that were open are open still.
+                began with, and so must center, seed, x0, y0 and noisy, or be None. Open trials are open still.
                 The bounds must contain those of the file: ranges may be wider, choices more, and a `cylbo.Space` may
                 have new parameters, if they have a default: the value that earlier trials get. The file is changed
                 accordingly before anything else, in one step; the centre stays, and the model is fitted anew.
@@ -118,8 +119,10 @@ class Optimizer:
         self._queue = [] if values is not None else list(points)
         self._store: Store | None = None
         if storage is not None:
-            optional = {"center": center, "seed": seed, "x0": x0, "y0": x0}
-            given = ["direction", "method", "noisy"] + [name for name, value in optional.items() if value is not None]
+            optional = {"center": center, "seed": seed, "x0": x0, "y0": x0, "noisy": noisy}
+            given = ["direction", "method"] + [name for name, value in optional.items() if value is not None]
+            if not isinstance(storage, str | os.PathLike):
+                raise TypeError(f"storage must be the path of a file or None, got {storage!r}.")
             self._keep_in(Path(storage), points, values, given, resume=resume)
 
     @property
@@ -201,7 +204,7 @@ class Optimizer:
         Args:
             trial: as it was asked, or its id.
             value: one finite number.
-            std: the standard deviation of the noise in `value`, if you know it; otherwise noise is inferred.
+            std: the standard deviation of the noise in `value`, if you know it; of None and NaN it is inferred.
             constraints: numbers that must be <= 0 for the point to be allowed, as many with every value. The search
                 learns where they hold, and only points where they do can be the best.
 
@@ -299,7 +302,7 @@ class Optimizer:
         }
         begun = Stored(header, self.space, self.history.all)
         self._store, run = Store.begin(path, begun, resume=resume, given=given)
-        self.space, self.seed, self._memory = run.space, run.header["seed"], run.memory
+        self.space, self.seed, self.noisy, self._memory = run.space, run.header["seed"], run.header["noisy"], run.memory
         self.history = History(run.trials, self.direction)
         waiting = [] if run.header["y0"] is not None else run.header["x0"]
         asked = sum(trial.origin == "given" for trial in run.trials)
@@ -356,6 +359,11 @@ def _in_ball(trials: list[Trial], space: Box | Frame) -> Array:  # -> (n, d)
 
 
 def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:  # noqa: ANN401 - checked there
+    if isinstance(bounds, Mapping) or (isinstance(bounds, Sequence) and any(isinstance(b, Parameter) for b in bounds)):
+        raise TypeError(
+            "bounds must be (d, 2), a (low, high) per parameter, or a cylbo.Space: give other parameters names with "
+            f"cylbo.Space(a=..., b=...), from a dict with cylbo.Space(**parameters); got {bounds!r}."
+        )
     if not isinstance(bounds, Space):
         return Box(bounds, center, region)
     if region != "box":

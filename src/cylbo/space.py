@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from cylbo.checks import are_apart, as_float, is_integer, is_real
+from cylbo.checks import FIXED, are_apart, as_float, is_integer, is_real
 from cylbo.geometry import Array
 
 __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
@@ -114,7 +114,8 @@ class _Number(Parameter):
             if not is_real(given) or not math.isfinite(as_float(given)):
                 raise ValueError(f"{kind} expected a finite number as {end}, got {given!r}.")
         if not low < high:
-            raise ValueError(f"{kind} expected low < high, got ({low}, {high}).")
+            cure = FIXED if low == high else "swap them"
+            raise ValueError(f"{kind} expected low < high, got ({low}, {high}); {cure}.")
         if log and not low > 0:
             raise ValueError(
                 f"{kind} on a log scale expected low > 0, got {low}; shift the parameter or drop log=True."
@@ -281,7 +282,8 @@ class Categorical(Parameter):
         is_list = isinstance(choices, Sequence) and not isinstance(choices, str | bytes)  # sets have no order to keep
         self.choices = tuple(choices) if is_list else ()
         if len(self.choices) < 2:
-            raise ValueError(f"Categorical expected at least two choices in a list, got {choices!r}.")
+            cure = f"; {FIXED}" if self.choices else ""
+            raise ValueError(f"Categorical expected at least two choices in a list, got {choices!r}{cure}.")
         for i, choice in enumerate(self.choices):
             if type(choice) not in (str, int, float, bool, type(None)):  # what JSON gives back as it was
                 raise TypeError(
@@ -313,6 +315,8 @@ class Categorical(Parameter):
 
     def checked(self, value: Value, name: str) -> Array:  # -> (1,)
         """The index of a choice."""
+        if isinstance(value, np.generic):  # out of an array
+            value = value.item()
         for i, choice in enumerate(self.choices):
             if type(value) is type(choice) and value == choice:
                 return np.array([float(i)])

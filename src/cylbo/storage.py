@@ -94,7 +94,7 @@ class Store:
 
     def __init__(self, path: Path, lock: sqlite3.Connection, db: sqlite3.Connection) -> None:
         """Use `begin`."""
-        self.path, self._lock, self._db = path, lock, db
+        self.path, self._lock, self._db, self._is_open = path, lock, db, True
 
     @classmethod
     def begin(cls, path: Path, run: Stored, *, resume: bool, given: Collection[str]) -> tuple[Self, Stored]:
@@ -143,11 +143,16 @@ class Store:
 
     def close(self) -> None:
         """Let others go on with the file."""
+        self._is_open = False
         self._db.close()
         self._lock.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if not self._is_open:
+            raise StorageError(
+                f"{self.path} was let go of by close(); what was told is in it: go on with storage= and resume=True."
+            )
         with _explained(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
