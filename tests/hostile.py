@@ -66,20 +66,22 @@ ENDLESS.append(ENDLESS)
 NO_NUMBERS = [
     None, "1.0", "", b"1", 1j, np.complex64(1), Decimal(1), [1.0], (1.0,), [], {}, {1.0}, range(3), np.array([1.0]),
     np.zeros((2, 3)), np.empty(0), np.array("1"), np.array(None), np.ma.masked, np.datetime64("2020-01-01"),
-    np.timedelta64(1, "s"), np.bool_(True), lambda: 1.0, object(), float, ..., NotImplemented, memoryview(b"1"),
+    np.timedelta64(1, "s"), lambda: 1.0, object(), float, ..., NotImplemented, memoryview(b"1"),
     ENDLESS, Number("1"), Number(None), Grumpy(), GrumpyInteger(), Exception("no"),
 ]
-NOT_FINITE = [
-    math.nan, math.inf, -math.inf, np.float32("nan"), np.float16("inf"), np.array(-np.inf), np.longdouble("inf"),
-    10**400, -(10**400), HUGE, -HUGE, Fraction(10**400), Number(math.nan),
+NANS = [math.nan, np.float32("nan"), np.array(math.nan), Number(math.nan)]
+INFINITE = [
+    math.inf, -math.inf, np.float16("inf"), np.array(-np.inf), np.longdouble("inf"),
+    10**400, -(10**400), HUGE, -HUGE, Fraction(10**400),
 ]
+NOT_FINITE = NANS + INFINITE
 FINITE = [
     0, 1, -1, 0.5, -0.25, 3.0, -0.0, 1e-3, 7, -2.5, 100.0, True, 10**20, -(10**300), 1e308, -1.7e308, 5e-324, 1e-300,
     Fraction(1, 3), np.float32(1.5), np.float16(-2), np.int8(-5), np.uint64(2**64 - 1), np.longdouble("2.5"),
-    np.array(3.0), np.array(2), np.array(Fraction(1, 7), object), np.ma.array(1.25), Number(2.5),
+    np.array(3.0), np.array(2), np.array(Fraction(1, 7), object), np.ma.array(1.25), Number(2.5), np.bool_(True),
 ]
-GOOD_STD = [None] * 3 + [0, 0.1, -0.0, 1e300, 5e-324, np.float32(0.5), Fraction(1, 3), 10**10, np.array(0.2)]
-BAD_STD = [-1, -5e-324, True, False, *(thing for thing in NO_NUMBERS if thing is not None), *NOT_FINITE]
+GOOD_STD = [None] * 3 + [0, 0.1, -0.0, 1e300, 5e-324, np.float32(0.5), Fraction(1, 3), 10**10, np.array(0.2), *NANS]
+BAD_STD = [-1, -5e-324, True, False, np.bool_(True), *(thing for thing in NO_NUMBERS if thing is not None), *INFINITE]
 GOOD_CONSTRAINT = [-1.0, 0.0, -0.0, 1.0, -0.3, 1e308, -1e308, 5e-324, Fraction(-1, 3), np.float32(2.0)]
 BAD_CONSTRAINTS = [
     "12", b"12", {0: 1.0}, {0.5}, 3.0, math.nan, [math.nan], [[1.0]], ["1"], [None], np.array(1.0), np.ones((1, 2)),

@@ -341,6 +341,17 @@ def test_the_best_value_is_no_luck_until_values_are_known_to_be_noisy(seed):
     assert certainly.best == check_handed_on(certainly, x, y, config).best > never.best
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_good_values_that_are_not_allowed_do_not_make_exact_ones_look_noisy(seed):
+    # The best allowed value lies above most of the others: the good ones do not lie above it
+    x = np.random.default_rng(seed).uniform(-1.0, 1.0, (45, 6))
+    y = x.sum(-1)
+    constraints = np.where(y < np.median(y), 1.0, -1.0)[:, None]
+    for more in ({}, {"constraints": constraints}):
+        found = fitted(known(x, y, **more), box(6), None, DEFAULT, np.random.default_rng(0))
+        assert not found.unsure
+
+
 def test_the_best_value_seen_is_one_that_is_allowed():
     x, y = noisy_data(40, sd=0.5)
     constraints = np.where(y < np.sort(y)[3], 1.0, -1.0)[:, None]  # the best three are not
@@ -447,15 +458,23 @@ def test_what_is_expected_of_values_without_noise_is_what_they_are():
     np.testing.assert_allclose(expected(known(x, y), box(2), state, DEFAULT), y, atol=1e-3)
 
 
-def test_nothing_is_expected_without_a_fit_to_the_kind_of_data_at_hand():
+def test_without_a_fit_to_the_kind_of_data_at_hand_what_is_expected_comes_from_a_new_one():
     x, y = noisy_data(8)
     without, told = known(x, y), known(x, y, noise=np.ones(8))
     states = [fitted(each, box(2), None, ONLY_PLAIN, np.random.default_rng(0)).state for each in (without, told)]
-    assert expected(without, box(2), states[0], ONLY_PLAIN) is not None
-    assert expected(told, box(2), states[1], ONLY_PLAIN) is not None
-    for data, state in ((told, states[0]), (without, states[1]), (without, None), (without, Chain(x[0], x[0]))):
-        assert expected(data, box(2), state, ONLY_PLAIN) is None
-    assert expected(known(x[:0], y[:0]), box(2), states[0], ONLY_PLAIN) is None
+    for data, own, others in (
+        (without, states[0], (states[1], None, Chain(x[0], x[0]))),
+        (told, states[1], (states[0], None, Chain(x[0], x[0]))),
+    ):
+        found = expected(data, box(2), own, ONLY_PLAIN)
+        for other in others:
+            np.testing.assert_array_equal(expected(data, box(2), other, ONLY_PLAIN), found)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_of_fewer_than_two_values_nothing_is_expected_without_a_fit(n):
+    x, y = noisy_data(8)
+    assert expected(known(x[:n], y[:n]), box(2), None, ONLY_PLAIN) is None
 
 
 @pytest.mark.parametrize("n", [12, 40])

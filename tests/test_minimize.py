@@ -575,6 +575,8 @@ def test_a_dict_of_something_else_stops_the_run_with_the_result_so_far(wrong, er
 @pytest.mark.parametrize("where", ["value", "std", "constraints"])
 def test_a_number_of_a_dict_that_is_not_finite_is_a_failed_evaluation(bad, where):
     fine = {"value": 1.0, "std": 0.1, "constraints": [-1.0]}
+    if where == "std" and bad != bad:
+        bad = math.inf  # NaN says that it is not known
     broken = {**fine, where: [bad] if where == "constraints" else bad}
     fun = Recorded(lambda x: broken if len(fun.x) in (1, 4) else {**fine, "value": bowl(x)})
     result = run(fun, budget=6)
@@ -583,6 +585,18 @@ def test_a_number_of_a_dict_that_is_not_finite_is_a_failed_evaluation(bad, where
     assert result.trials[0].reason.startswith("the objective returned {'value': ")
     assert result.trials[0].constraints == ()
     assert result.success
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan, np.float32("nan")])
+def test_a_std_that_is_not_known_costs_no_value(unknown):
+    result = run(lambda x: {"value": bowl(x), "std": unknown}, budget=3)
+    assert np.isfinite(result.func_vals).all()
+    assert all(math.isnan(trial.std) for trial in result.trials)
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_, np.array])
+def test_true_and_false_are_values_of_any_kind(kind):
+    assert set(run(lambda x: kind(x[0] > 0.1), budget=4).func_vals) <= {0.0, 1.0}
 
 
 def test_what_was_said_of_noise_and_budgets_reaches_the_search():

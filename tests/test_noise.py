@@ -8,6 +8,7 @@ import pytest
 
 import brute_force
 import cylbo
+from cylbo import suggest as suggest_room
 from cylbo.fit import Form
 
 PLAIN = dataclasses.replace(cylbo.DEFAULT, n_sobol=128, n_spray=40, max_steps=20, fit_steps=15, forms=(Form(),))
@@ -136,7 +137,7 @@ def test_the_best_of_a_noisy_function_is_not_the_luckiest(direction):
     lucky = int(np.abs(x0 - [-0.8, -0.8]).sum(-1).argmin())
     y0[lucky] = sign * -0.2
     opt = make(x0=x0, y0=y0, direction=direction, noisy=True)
-    assert opt.best.id == lucky  # before there is a model
+    assert opt.best.id != lucky  # before anything was suggested, too
     played(opt, 3, lambda x: sign * bowl(x))
     assert (sign * arrays(opt)[1]).argmin() == lucky
     assert opt.best.id != lucky
@@ -144,6 +145,18 @@ def test_the_best_of_a_noisy_function_is_not_the_luckiest(direction):
     check_best_is_what_is_expected_most(opt)
     exact = make(x0=x0, y0=y0, direction=direction, noisy=False)
     assert played(exact, 3, lambda x: sign * bowl(x)).best.id == lucky
+
+
+def test_among_few_choices_the_best_is_not_the_luckiest_either():
+    # All of them are asked for before there is a model
+    space = cylbo.Space(a=cylbo.Boolean(), b=cylbo.Integer(0, 5))
+    rng = np.random.default_rng(2)
+    fun = lambda p: 0.5 * (p["a"] + p["b"]) + rng.standard_normal()  # noqa: E731
+    result = cylbo.minimize(fun, space, budget=50, seed=0, noisy=True)
+    luckiest = space.params(result.x_iters[result.func_vals.argmin()])
+    assert result.nfev == 12
+    assert result.params == {"a": False, "b": 0} != luckiest
+    assert result.fun > result.func_vals.min() + 1.0
 
 
 # ---- said
@@ -184,13 +197,34 @@ def test_noisy_is_true_false_or_none(noisy, tmp_path):
 def test_a_stored_run_is_gone_on_with_as_noisy_as_it_was(tmp_path):
     path = tmp_path / "run.db"
     make(noisy=True, storage=path).close()
-    for noisy in (None, False):
-        with pytest.raises(cylbo.StorageError, match=r"another noisy: true, not (null|false)"):
-            make(noisy=noisy, storage=path, resume=True)
-    make(noisy=True, storage=path, resume=True).close()
+    with pytest.raises(cylbo.StorageError, match="another noisy: true, not false"):
+        make(noisy=False, storage=path, resume=True)
+    for noisy in (None, True):
+        with make(noisy=noisy, storage=path, resume=True) as opt:
+            assert opt.noisy
+            assert opt._known().noisy
 
 
 # ---- told
+
+
+def test_told_noise_counts_in_what_a_repeat_is_worth():
+    """A value that is known to be noisy tells as little again where the noise is told as where it is inferred."""
+    x0 = np.random.default_rng(0).uniform(-1.0, 1.0, (30, 2))
+    opt = make()
+    for x in x0:
+        trial = opt.history.keep(opt._new(x, origin="told"))
+        opt.tell(trial, bowl(x) + 0.3 * math.sin(1e5 * x[0]), std=0.3)
+    known = opt._known()
+    learned = cylbo.DEFAULT.learn(known, opt.space.domain, None, cylbo.DEFAULT, np.random.default_rng(0))
+    model = suggest_room._Model(known, learned, [], opt.space.domain, cylbo.DEFAULT)
+    told = float(np.median(learned.noise) * learned.h.amplitude[0])
+    assert model.observed >= told > 0.0
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suggest_room, "_worth", lambda gp, x, noise: seen.append(noise) or np.zeros(len(x)))
+        model.more_telling(np.zeros(2))
+    assert seen == [model.observed]
 
 
 @pytest.mark.parametrize(("again", "noisy"), [(1.0, False), (1.5, True)])

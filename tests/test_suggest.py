@@ -1,7 +1,9 @@
 """One round: the ladder from the model down to a uniform point, and the settings a user may turn."""
 
 import dataclasses
+import math
 import sys
+import time
 import zlib
 
 import numpy as np
@@ -22,7 +24,7 @@ from cylbo.gp import Data
 from cylbo.known import Known
 from cylbo.learn import Fits, fitted, sampled
 from cylbo.limits import learn_limits, log_chance
-from cylbo.pace import Budget
+from cylbo.pace import UNLIMITED, Budget
 from cylbo.slice_sampler import Chain
 from cylbo.suggest import suggest
 
@@ -601,7 +603,7 @@ def test_what_an_evaluation_is_worth_is_what_it_lowers_the_least_mean_by_on_aver
     """Against values drawn from the prediction, each of them added to the data and all means computed anew."""
     model, gp, points = process(noise=noise, seed=seed)
     x, y = gp.data.x, gp.data.y
-    found = suggest_room._worth(gp, points)
+    found = suggest_room._worth(gp, points, noise)
 
     def means(data_x, data_y, at):
         """(k, d), (k, draws) -> (m, draws)"""
@@ -630,7 +632,8 @@ def test_a_point_is_evaluated_again_if_that_tells_more_than_a_new_one():
     again = model.more_telling(hopeless)
     means = model.gp.posterior(data.x).mean[0]
     assert again in np.argsort(means)[:10]
-    worth = suggest_room._worth(model.gp, np.concatenate([hopeless[None], data.x[np.argsort(means)[:10]]]))
+    points = np.concatenate([hopeless[None], data.x[np.argsort(means)[:10]]])
+    worth = suggest_room._worth(model.gp, points, model.observed)
     assert again == np.argsort(means)[worth[1:].argmax()]
     # unless that is open, or failed, or not allowed, or nothing is noisy, or the method never does
     for change in (
@@ -804,6 +807,20 @@ def test_in_few_or_many_dimensions_and_among_choices_no_points_are_spent_on_cove
         assert suggest(disappointing(d), None, Box([(-1, 1)] * d).domain, method, rng()).rung == rung
     mixed = dataclasses.replace(known_on_lattice(), surprises=np.ones(10))
     assert suggest(mixed, None, LATTICE, method, rng()).rung == "model"
+
+
+def test_what_must_be_kept_is_learned_in_time_while_the_box_is_covered_too(monkeypatch):
+    data = dataclasses.replace(disappointing(), constraints=disappointing().x[:, :1])
+    untils = []
+
+    def learned(known, limits, domain, config, until=math.inf):
+        untils.append(until)
+        return [], {}
+
+    monkeypatch.setattr(suggest_room, "learn_limits", learned)
+    for budget in (UNLIMITED, Budget(100.0, None)):
+        assert suggest(data, None, WIDE_DOMAIN, METHODS["default"], rng(), budget=budget).rung == "covering"
+    assert untils[0] == math.inf > time.perf_counter() + 100.0 > untils[1]
 
 
 def test_where_evaluations_fail_fewer_of_the_covering_points_lie():

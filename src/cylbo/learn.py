@@ -138,14 +138,12 @@ def fitted(
     # A process that is sure of itself near the best point finds the smallest of gains there, again and again. What
     # counts is a gain that would be seen among the good values, of which there are more in more dimensions, and above
     # the noise. Equal values count once: on a plateau of the best ones nothing would be too small a gain
-    values = np.unique(new.t)
-    good = float(values[min(len(values) - 1, min(n - 1, d) // 2)])
-    spread = max(good - best, 0.0)
+    spread = _separation(new.t, best, d)
     observed = new.h.amplitude[0] * (new.h.noise_ratio[0] + (0.0 if new.told is None else np.median(new.told)))
     noise = math.sqrt(observed)
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
     hidden = n >= FEWEST_TO_DOUBT and 0.0 < DROWNED * new.predicted.std() < noise
-    unsure = noise > NOTED * spread and (hidden or n >= config.refit_until)
+    unsure = noise > NOTED * _separation(new.t[known.allowed], best, d) and (hidden or n >= config.refit_until)
     # Ripples look like noise, and where the model sees noise it takes the best value for luck. Unless values are known
     # to be noisy it was none: what lies above it is no improvement
     if unsure and not known.noisy and known.allowed.any():
@@ -169,9 +167,19 @@ def fitted(
     )
 
 
+def _separation(t: Array, best: float, d: int) -> float:  # (n,)
+    """How far the good ones among different values lie above the best; NaN of none."""
+    values = np.unique(t)
+    good = values[min(len(values) - 1, min(len(t) - 1, d) // 2)] if len(values) else np.nan
+    return max(float(good) - best, 0.0)
+
+
 def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)
-    """What the last fit expects of another evaluation at each evaluated point; None without one."""
+    """What the model expects of another evaluation at each evaluated point; None of fewer than two."""
     last = profiled(known, domain, state, config)
+    if last is None and len(known.y) > 1:  # no model has suggested anything yet, or noise was told since
+        fits, _ = fits_and_process(known.x, known.y, domain, None, config, noise=known.told_noise)
+        last = profiled(known, domain, fits, config)
     return None if last is None else from_compressed(last[1].predicted, last[0][2], known.y)
 
 

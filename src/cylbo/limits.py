@@ -126,6 +126,6 @@ def learn_limits(
 
 def _tamed(c: Array) -> Array:  # (n,) -> (n,)
     """sign(c) log(1 + |c| / scale) with the middle magnitude as the scale; the sign alone if that is 0."""
-    size = np.minimum(np.abs(c), LARGEST)
+    size = 0.5 * np.abs(c)  # half of it, for the middle one of two is their sum on the way
     scale = float(np.median(size)) if len(c) else 0.0
     return np.sign(c) * (np.log1p(np.minimum(size / scale, LARGEST)) if scale > 0.0 else 1.0)

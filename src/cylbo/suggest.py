@@ -75,12 +75,13 @@ def suggest(
     # Nothing to fit: the authors' design after the centre is one uniform point of the box
     if len(known.y) < 2 or _is_too_early(known, domain, config):
         return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
-    if _must_cover(known, domain, config):
-        kept, limits = learn_limits(known, limits, domain, config)
-        return Suggestion(_fresh(known, domain, rng, kept), state, limits, "covering", {})
+    covering = _must_cover(known, domain, config)
     room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
         known, config = known.thinned(room.points), room.applied(config)
+    if covering:
+        kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
+        return Suggestion(_fresh(known, domain, rng, kept), state, limits, "covering", {})
     learned = config.learn(known, domain, state, config, rng, room.fit_until)
     kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
     if config.repeats and learned.unsure and not known.settled:
@@ -284,7 +285,7 @@ class _Model:
         leaders = np.argsort(means, stable=True)[:N_REPEATABLE]
         leaders = leaders[np.isfinite(means[leaders]) & known.is_new(known.x[leaders], repeat=True)]
         points = np.concatenate([x[None], known.x[leaders]])
-        worth = _worth(gp, points)
+        worth = _worth(gp, points, self.observed)
         if self.limits:
             worth = worth * np.exp(log_chance(self.limits, points))
         chosen = int(worth.argmax())
@@ -306,10 +307,10 @@ class _Model:
         return [group[(group != 0).any(-1)] for group in groups]
 
 
-def _worth(gp: BlendedGP, x: Array) -> Array:  # (m, d) -> (m,)
-    """How much an evaluation at each point lowers the least posterior mean among all of them, on average."""
+def _worth(gp: BlendedGP, x: Array, noise: float) -> Array:  # (m, d) -> (m,)
+    """How much an evaluation with that variance lowers the least posterior mean among all points, on average."""
     mean, joint = gp.posterior(x).mean[0], gp.joint(x)
-    seen = np.sqrt(np.maximum(joint.diagonal() + gp.h.noise_ratio[0], 1e-300))
+    seen = np.sqrt(np.maximum(joint.diagonal() + noise / gp.h.amplitude[0], 1e-300))
     change = np.sqrt(gp.h.amplitude[0]) * joint / seen  # (at, evaluated at), for a standard normal's worth of surprise
     after = mean[:, None, None] + change[:, :, None] * QUANTILES
     return np.asarray(mean.min() - after.min(0).mean(-1))

@@ -126,10 +126,11 @@ class History:
         return min(feasible, key=lambda trial: self.sign * trial.value, default=None)
 
     def checked_std(self, std: object, trial: Trial) -> float:
-        """A standard deviation of noise; NaN if none was told."""
+        """A standard deviation of noise; NaN if it is not known, as that of a single replicate."""
         if std is None:
             return math.nan
-        number = _checked_number(std, "std", f"for trial {trial.id}; leave it out where it is not known.")
+        hint = f"for trial {trial.id}; leave it out where it is not known."
+        number = _checked_number(std, "std", hint, or_nan=True)
         if number < 0.0:
             raise ValueError(f"expected std >= 0, got {number} for trial {trial.id}.")
         return number
@@ -168,15 +169,17 @@ def checked_value(value: object, trial: Trial) -> float:
     return _checked_number(value, "", hint)
 
 
-def _checked_number(value: object, name: str, hint: str) -> float:
+def _checked_number(value: object, name: str, hint: str, *, or_nan: bool = False) -> float:
     expected = f"expected {name} to be" if name else "expected"
-    if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.is_masked(value):
+    if isinstance(value, np.bool_) or (
+        isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.is_masked(value)
+    ):
         value = value.item()
     # As a constraint, True would be broken and False kept
     if not is_real(value) and (name or not isinstance(value, bool)):
         shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
         raise TypeError(f"{expected} one real number, got {type(value).__name__}{shape} {hint}")
     number = as_float(value)
-    if not math.isfinite(number):
+    if not math.isfinite(number) and not (or_nan and math.isnan(number)):
         raise NotFiniteError(f"{expected} a finite number, got {number} {hint}")
     return number
