@@ -13,7 +13,7 @@ from cylbo.blend import Blend
 from cylbo.config import DEFAULT, METHODS, PAPER
 from cylbo.errors import SamplingError
 from cylbo.fit import Evidence, Fitted, Form, at
-from cylbo.geometry import Domain
+from cylbo.geometry import Domain, Lattice
 from cylbo.hyper import Hyperparameters, Layout
 from cylbo.known import Known
 from cylbo.learn import Fits, expected, fitted, sampled
@@ -350,6 +350,18 @@ def test_good_values_that_are_not_allowed_do_not_make_exact_ones_look_noisy(seed
     for more in ({}, {"constraints": constraints}):
         found = fitted(known(x, y, **more), box(6), None, DEFAULT, np.random.default_rng(0))
         assert not found.unsure
+
+
+@pytest.mark.parametrize("choices", [False, True])
+def test_among_choices_the_best_value_may_be_luck(choices):
+    x, y = noisy_data(40, sd=0.5)
+    lattice = Lattice(lambda z: z, lambda z, rng: z, np.array([choices, False]))
+    domain = dataclasses.replace(box(2), lattice=lattice)
+    assert domain.has_choices == choices
+    config = dataclasses.replace(DEFAULT, ambition=0.0)
+    found = fitted(known(x, y), domain, None, config, np.random.default_rng(0))
+    assert found.unsure
+    assert (found.best > found.y.min()) == choices
 
 
 def test_the_best_value_seen_is_one_that_is_allowed():

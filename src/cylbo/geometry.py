@@ -84,6 +84,11 @@ class Domain:
         return len(self.low)
 
     @property
+    def has_choices(self) -> bool:
+        """Whether a coordinate jumps from one value to the next: categories, and integers of few values."""
+        return self.lattice is not None and bool(self.lattice.jumps.any())
+
+    @property
     def middle(self) -> Array:  # (d,)
         """Of the box."""
         return np.asarray(0.5 * (self.low + self.high))

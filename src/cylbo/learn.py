@@ -145,8 +145,8 @@ def fitted(
     hidden = n >= FEWEST_TO_DOUBT and 0.0 < DROWNED * new.predicted.std() < noise
     unsure = noise > NOTED * _separation(new.t[known.allowed], best, d) and (hidden or n >= config.refit_until)
     # Ripples look like noise, and where the model sees noise it takes the best value for luck. Unless values are known
-    # to be noisy it was none: what lies above it is no improvement
-    if unsure and not known.noisy and known.allowed.any():
+    # to be noisy it was none: what lies above it is no improvement. Among choices that gains nothing
+    if unsure and not known.noisy and not domain.has_choices and known.allowed.any():
         target = min(target, float(new.t[known.allowed].min()))
     # In many dimensions nearly all that is unknown lies at the rim of the box. A model that sees little but noise would
     # look there for ever; about a point that is good for certain there is something to be averaged

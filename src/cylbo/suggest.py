@@ -107,7 +107,7 @@ def suggest(
 def _is_too_early(known: Known, domain: Domain, config: Config) -> bool:
     """Whether there are choices, and too few points that were asked for to tell which of them are good."""
     n_known = len(known.y) + len(known.failed) + len(known.pending)
-    return _has_choices(domain) and n_known <= config.n_first_discrete
+    return domain.has_choices and n_known <= config.n_first_discrete
 
 
 def _must_cover(known: Known, domain: Domain, config: Config) -> bool:
@@ -117,12 +117,8 @@ def _must_cover(known: Known, domain: Domain, config: Config) -> bool:
     and where values are noisy it is the noise that disappoints.
     """
     wanted = config.cover * domain.dim
-    able = N_JUDGED <= wanted <= MOST_COVERING and not _has_choices(domain)
+    able = N_JUDGED <= wanted <= MOST_COVERING and not domain.has_choices
     return able and known.n_unguided < wanted and known.disappointed and not known.noisy
-
-
-def _has_choices(domain: Domain) -> bool:
-    return domain.lattice is not None and bool(domain.lattice.jumps.any())
 
 
 class _NoCandidateError(Exception):
