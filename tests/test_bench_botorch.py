@@ -46,12 +46,12 @@ def quiet():
 
 
 def test_a_run_begins_at_the_centre_stays_in_the_box_and_beats_sobol():
-    objective = run(bowl, 20)
+    objective = run(bowl, 30)
     points = np.array(objective.points)
     assert (points[0] == 0).all()
-    assert points.shape == (20, 10)
+    assert points.shape == (30, 10)
     assert (np.abs(points) <= 1).all()
-    assert min(objective.values) < 0.5 * min(run(bowl, 20, search=sobol.search).values)
+    assert min(objective.values) < 0.5 * min(run(bowl, 30, search=sobol.search).values)
 
 
 def test_the_initial_design_is_a_quarter_of_a_short_run_and_never_more_than_twenty():
