@@ -49,9 +49,9 @@ def cosines(x: Array, count: int) -> Array:  # (n, d) -> (count, n, d)
     """
     first = np.cos(math.pi * (np.clip(x, -HALF_PERIOD, HALF_PERIOD) + HALF_PERIOD) / (2.0 * HALF_PERIOD))
     f = np.empty((count, *x.shape))
-    f[0] = first
+    f[0], twice = first, 2.0 * first
     for j in range(1, count):
-        np.multiply(2.0 * first, f[j - 1], out=f[j])
+        np.multiply(twice, f[j - 1], out=f[j])
         f[j] -= f[j - 2] if j > 1 else 1.0
     f *= math.sqrt(2.0 / x.shape[-1])
     return f
