@@ -277,14 +277,32 @@ def test_seconds_per_suggestion_are_those_of_the_second_half():
 # ---- which runs, and the index ----
 
 
-def test_a_suite_takes_the_runs_of_its_problems_dimensions_and_budgets_only(tmp_path):
-    other = Key("levy", 20, 7, "paper", 0)
-    runs = [run("levy", "paper", 0, 1.0), run("levy", "paper", 0, -9.0, dim=21), run("ackley", "paper", 0, -9.0)]
-    runs.append(Run(other, "finished", np.array([-9.0]), np.ones(1)))
-    assert "-9.00" not in page(tmp_path, runs)
+def test_an_open_suite_shows_other_dimensions_and_budgets_in_sections_of_their_own(tmp_path):
+    short = Run(Key("levy", 20, 7, "paper", 0), "finished", np.array([7.25]), np.ones(1))
+    runs = [short, run("levy", "paper", 0, 1.5), run("levy", "paper", 0, 2.75, dim=21), run("ackley", "paper", 0, -9.0)]
+    text = page(tmp_path, runs)
+    for title, best, picture in (
+        ("20 dimensions, 7 evaluations", "7.25", "table1-convergence-20-7.svg"),
+        (f"20 dimensions, {BUDGET} evaluations", "1.50", "table1-convergence-20.svg"),
+        (f"21 dimensions, {BUDGET} evaluations", "2.75", f"table1-convergence-21-{BUDGET}.svg"),
+    ):
+        section = text.split(f"## {title}")[1].split("\n## ")[0]
+        assert best in section
+        assert sum(value in section for value in ("7.25", "1.50", "2.75")) == 1
+        assert picture in section
+        assert (tmp_path / picture).exists()
+        assert f"### Seconds in {title}" in text
+    assert "-9.00" not in text
     index = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "3 runs belong to no suite" in index
-    assert "levy (20 dimensions, 7 evaluations)" in index
+    assert f"1 runs belong to no suite and are in no table: ackley (20 dimensions, {BUDGET} evaluations)" in index
+
+
+def test_a_closed_suite_takes_the_runs_of_its_dimensions_and_budgets_only(tmp_path):
+    closed = Suite("degree", "Degree", "", ("levy",), {20: BUDGET}, ("paper",))
+    short = Run(Key("levy", 20, 7, "paper", 0), "finished", np.array([-9.0]), np.ones(1))
+    runs = [short, run("levy", "paper", 0, 1.0), run("levy", "paper", 0, -9.0, dim=21)]
+    assert "-9.00" not in page(tmp_path, runs, closed)
+    assert "2 runs belong to no suite" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_closed_suite_shows_its_own_methods_only(tmp_path):
@@ -315,7 +333,7 @@ def test_runs_that_were_stopped_are_not_in_the_picture_of_scalability():
         replace(r, status="timeout") if r.key.dim == 50 and (r.key.method == "paper" or r.key.seed) else r
         for r in whole
     ]
-    pages = [page_of(suite, dim, [r for r in stopped if r.key.dim == dim], lambda *_: 0.0) for dim in (20, 50)]
+    pages = [page_of(suite, dim, BUDGET, [r for r in stopped if r.key.dim == dim], lambda *_: 0.0) for dim in (20, 50)]
     (lines,) = scalability_panels(pages).values()
     assert {method: {dim: len(seconds) for dim, seconds in line.items()} for method, line in lines.items()} == {
         "paper": {20: 2},

@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """One dimension of a suite."""
+    """One dimension and budget of a suite."""
 
     suite: Suite
     dim: int
@@ -51,9 +51,14 @@ class Page:
     runs: tuple[Run, ...]  # all, also failed ones
     unknown: tuple[str, ...]  # problems of a regret suite without a known minimum
 
+    @property
+    def size(self) -> str:
+        """The dimension, which says enough, and the budget if it is not the suite's."""
+        return str(self.dim) if self.suite.budgets.get(self.dim) == self.budget else f"{self.dim}-{self.budget}"
 
-def page_of(suite: Suite, dim: int, runs: Sequence[Run], minimum: Minimum) -> Page:
-    """Group the runs of one dimension."""
+
+def page_of(suite: Suite, dim: int, budget: int, runs: Sequence[Run], minimum: Minimum) -> Page:
+    """Group the runs of one dimension and budget."""
     grouped: dict[tuple[str, str], list[tuple[Run, float]]] = {}
     unknown = set()
     for run in runs:
@@ -67,7 +72,7 @@ def page_of(suite: Suite, dim: int, runs: Sequence[Run], minimum: Minimum) -> Pa
     return Page(
         suite=suite,
         dim=dim,
-        budget=suite.budgets[dim],
+        budget=budget,
         problems=tuple(p for p in suite.problems if p in {run.key.problem for run in runs} - unknown),
         methods=in_order(run.key.method for run in runs),
         cells={

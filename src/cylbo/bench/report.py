@@ -84,13 +84,18 @@ def known_minimum(problem: str, dim: int, seed: int) -> float | None:
 
 
 def _belongs(run: Run, suite: Suite) -> bool:
+    """An open suite shows whatever was run on its problems, in other dimensions and with other budgets too."""
     problem, dim, budget, method, _ = run.key
-    return problem in suite.problems and suite.budgets.get(dim) == budget and (suite.open or method in suite.methods)
+    its_own = suite.budgets.get(dim) == budget and method in suite.methods
+    return problem in suite.problems and (suite.open or its_own)
 
 
 def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minimum) -> list[Path]:
-    dims = [dim for dim in suite.budgets if any(run.key.dim == dim for run in runs)]
-    pages = [page_of(suite, dim, [run for run in runs if run.key.dim == dim], minimum) for dim in dims]
+    sizes = sorted({(run.key.dim, run.key.budget) for run in runs})
+    pages = [
+        page_of(suite, dim, budget, [run for run in runs if (run.key.dim, run.key.budget) == (dim, budget)], minimum)
+        for dim, budget in sizes
+    ]
     pictures: list[Path] = []
 
     def picture(figure: object, name: str, caption: str) -> str:
@@ -110,11 +115,11 @@ def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minim
         lines += section
         if comparison is not None:
             figure = figures.rank(comparison, title=f"{suite.title} ({page.dim} dimensions): average rank")
-            lines += ["", picture(figure, f"rank-{page.dim}", "Critical-difference diagram")]
+            lines += ["", picture(figure, f"rank-{page.size}", "Critical-difference diagram")]
         curves, known = convergence_panels(page, minimum)
         if curves:
             figure = figures.convergence(curves, title=f"{suite.title} ({page.dim} dimensions)", above_minimum=known)
-            caption = picture(figure, f"convergence-{page.dim}", "Convergence")
+            caption = picture(figure, f"convergence-{page.size}", "Convergence")
             lines += ["", "### Convergence", "", CONVERGENCE, "", caption]
     lines += ["", "## Seconds", "", SECONDS]
     for page in pages:
@@ -122,7 +127,7 @@ def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minim
         points, known = efficiency_panels(page, minimum)
         if suite.timing and len(suite.budgets) == 1 and points:
             figure = figures.efficiency(points, title=f"{suite.title} ({page.dim} dimensions)", above_minimum=known)
-            lines += ["", picture(figure, f"efficiency-{page.dim}", "What was reached against seconds")]
+            lines += ["", picture(figure, f"efficiency-{page.size}", "What was reached against seconds")]
     growth = scalability_panels(pages)
     if suite.timing and growth:
         lines += [

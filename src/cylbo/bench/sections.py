@@ -248,7 +248,7 @@ def seconds_section(page: Page) -> list[str]:
     """What a suggestion and what a run costs."""
     return [
         "",
-        f"### Seconds in {page.dim} dimensions",
+        f"### Seconds in {page.dim} dimensions, {page.budget} evaluations",
         "",
         "Per suggestion: median over the second half of the evaluations of every run, when initial designs are over. "
         "Where a method suggests many points at once, most of them cost nothing and the seconds per run tell more.",
