@@ -364,7 +364,7 @@ def test_the_index_names_machines_versions_commands_and_what_was_skipped(tmp_pat
     index = page(tmp_path, complete(), name="README.md", skipped={"smac": "pip install smac"})
     assert "8 runs: 8 finished, 0 stopped at the time limit, 0 failed." in index
     assert row(index, r"Linux &lt;x86\_64&gt;")[1:] == ["8", "1", "3.11.9", "8"]
-    assert "cylbo bench run table1 --out results.db" in index
+    assert "cylbo bench run table1 --dims 20 --seeds 2 --methods paper sobol --out results.db" in index
     assert "pip install smac" in index
     assert "## Failed runs" not in index
 

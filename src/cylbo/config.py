@@ -1,4 +1,4 @@
-"""Every number of a method, each with its source. A method is a choice of parts, not a subclass.
+"""What a method is made of, each number with its source. A method is a choice of parts, not a subclass.
 
 `PAPER` is the authors' method to the letter, `DEFAULT` is ours; `METHODS` names them and the paper's variants. Make
 your own with `dataclasses.replace(cylbo.PAPER, angular_degree=9)` and pass it as `method=`.

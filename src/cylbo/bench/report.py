@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from cylbo.bench import figures, functions
+from cylbo.bench.commands import commands
 from cylbo.bench.figures import label
 from cylbo.bench.markdown import escaped, table
 from cylbo.bench.methods import METHODS
@@ -44,6 +45,7 @@ SECONDS = (
     "Only this section depends on the clock. Counted is what a method needs to suggest a point, from the return of one "
     "evaluation to the call of the next; the cost of the function itself is not in it."
 )
+COMMANDS = "A time limit stands where it stopped runs; the largest, if there were several."
 
 
 def write_report(
@@ -195,8 +197,7 @@ def _index(runs: Sequence[Run], shown: Sequence[tuple[Suite, Sequence[Run]]], sk
         lines += ["", "Skipped, for a package is missing:", ""]
         lines += [f"- {escaped(label(m))}: {escaped(skipped[m])}" for m in in_order(skipped)]
     lines += ["", "## Machines", *_machines(runs)]
-    lines += ["", "## Commands", "", "```", *(f"cylbo bench run {suite.name} --out results.db" for suite, _ in shown)]
-    lines += ["cylbo bench report results.db", "```"]
+    lines += ["", "## Commands", "", COMMANDS, "", "```", *commands(shown), "cylbo bench report results.db", "```"]
     failed = [run for run in runs if run.status == "failed"]
     if failed:
         lines += ["", "## Failed runs"]
