@@ -546,6 +546,21 @@ def test_noise_is_suspected_where_it_is_as_large_as_what_separates_the_good_valu
     assert not unsure(40, 0.5, constraints=np.ones((40, 1)))  # nothing is good yet
 
 
+@pytest.mark.parametrize("n_allowed", [1, 2, 3, 4, 8, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_few_allowed_values_close_to_one_another_are_no_sign_of_noise(n_allowed, seed):
+    x = np.random.default_rng(seed).uniform(-1.0, 1.0, (45, 6))
+    y = x.sum(-1)
+    c = np.where(np.argsort(np.argsort(y)) < n_allowed, -1.0, 1.0)[:, None]
+    assert not fitted(known(x, y, constraints=c), box(6), None, DEFAULT, np.random.default_rng(0)).unsure
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_exact_parameter_is_no_sign_of_noise(seed):
+    x = np.random.default_rng(seed).uniform(-1.0, 1.0, (40, 1))
+    assert not fitted(known(x, x[:, 0] ** 2), box(1), None, DEFAULT, np.random.default_rng(0)).unsure
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_where_noise_hides_everything_the_search_keeps_close_to_a_point_that_is_good_for_certain(seed):
     rng = np.random.default_rng(seed)

@@ -143,7 +143,9 @@ def fitted(
     noise = math.sqrt(observed)
     target = best - max(config.ambition * spread, config.noise_ambition * noise if known.noisy else 0.0)
     hidden = n >= FEWEST_TO_DOUBT and 0.0 < DROWNED * new.predicted.std() < noise
-    unsure = noise > NOTED * _separation(new.t[known.allowed], best, d) and (hidden or n >= config.refit_until)
+    # Where good values are forbidden, those that are allowed lie further apart; few allowed ones say nothing
+    apart = max(spread, _separation(new.t[known.allowed], best, d))
+    unsure = noise > NOTED * apart and (hidden or n >= config.refit_until)
     # Ripples look like noise, and where the model sees noise it takes the best value for luck. Unless values are known
     # to be noisy it was none: what lies above it is no improvement. Among choices that gains nothing
     if unsure and not known.noisy and not domain.has_choices and known.allowed.any():
@@ -170,7 +172,7 @@ def fitted(
 def _separation(t: Array, best: float, d: int) -> float:  # (n,)
     """How far the good ones among different values lie above the best; NaN of none."""
     values = np.unique(t)
-    good = values[min(len(values) - 1, min(len(t) - 1, d) // 2)] if len(values) else np.nan
+    good = values[min(len(values) - 1, min(len(t) - 1, max(d, 2)) // 2)] if len(values) else np.nan
     return max(float(good) - best, 0.0)
 
 
