@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cylbo.bench.commands import commands
-from cylbo.bench.runner import Plan
+from cylbo.bench.runner import TIME_LIMIT, Plan
 from cylbo.bench.store import Key, Run
 from cylbo.bench.suites import SUITES
 from cylbo.cli import app
@@ -15,11 +15,18 @@ from cylbo.cli import app
 TABLE1, EFFICIENCY, SHIFTED = (SUITES[name] for name in ("table1", "efficiency", "shifted"))
 
 
-def made(keys, *, stopped=()):
-    """Runs of these keys; `stopped` holds pairs of a key and the time limit that stopped it."""
-    limits = dict(stopped)
+def made(keys, *, stopped=(), slow=()):
+    """Runs of these keys; of those that were `stopped` and of the `slow` ones, limits and seconds."""
+    stopped, slow = dict(stopped), dict(slow)
     return [
-        Run(key, "timeout" if key in limits else "finished", np.ones(1), np.ones(1), "", limits.get(key, 1800.0))
+        Run(
+            key,
+            "timeout" if key in stopped else "finished",
+            np.ones(1),
+            np.array([slow.get(key, 1.0)]),
+            "",
+            stopped.get(key, 7200.0),
+        )
         for key in keys
     ]
 
@@ -86,11 +93,32 @@ def test_the_largest_limit_that_stopped_a_run_is_said_and_no_other(asked_for):
     lines = commands([(TABLE1, made(keys, stopped=stopped))])
     assert {next(iter(found)).method: limit for found, limit in map(asked_for, lines)} == {
         "botorch": 900.5,
-        "cma": 1800.0,
+        "cma": TIME_LIMIT,
     }
+    assert sum("--time-limit" in line for line in lines) == 1
 
 
-def test_methods_that_the_lab_does_not_know_come_last():
+@pytest.mark.parametrize("stopped", [[], [(Key("branin", 20, 200, "paper", 0), 120.0)]])
+def test_a_limit_does_not_cut_off_what_was_finished(asked_for, stopped):
+    keys = TABLE1.keys(methods=["paper"], dims=[20], seeds=1)
+    slow = [(Key("levy", 20, 200, "paper", 0), 3000.0)]
+    (line,) = commands([(TABLE1, made(keys, stopped=stopped, slow=slow))])
+    assert asked_for(line) == (set(keys), 7200.0)
+
+
+def test_a_run_that_is_not_slow_needs_no_limit():
+    keys = TABLE1.keys(methods=["paper"], dims=[20], seeds=1)
+    (line,) = commands([(TABLE1, made(keys, slow=[(keys[0], 1700.0)]))])
+    assert "--time-limit" not in line
+
+
+def test_seeds_go_up_to_the_highest(asked_for):
+    keys = [Key("levy", 20, 200, "cma", seed) for seed in (0, 2)]
+    (line,) = commands([(TABLE1, made(keys))])
+    assert asked_for(line)[0] == {*keys, Key("levy", 20, 200, "cma", 1)}
+
+
+def test_methods_that_this_version_does_not_know_are_in_no_command(asked_for):
     keys = TABLE1.keys(methods=["sobol", "zebra"], dims=[20], seeds=1)
     (line,) = commands([(TABLE1, made(keys))])
-    assert "--methods sobol zebra" in line
+    assert asked_for(line)[0] == {key for key in keys if key.method == "sobol"}

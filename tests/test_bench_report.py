@@ -297,6 +297,25 @@ def test_an_open_suite_shows_other_dimensions_and_budgets_in_sections_of_their_o
     assert f"1 runs belong to no suite and are in no table: ackley (20 dimensions, {BUDGET} evaluations)" in index
 
 
+def test_an_open_suite_leaves_what_is_another_suites_own_to_that_one(tmp_path):
+    small = Suite("small", "Small", "Few runs.", ("levy",), {4: 12}, ("sobol",), open=True)
+    few = [Run(Key("levy", 4, 12, "sobol", 0), "finished", np.array([7.25]), np.ones(1))]
+    write_report([*complete(), *few], tmp_path, [TABLE1, small], minimum=lambda *_: 0.0)
+    table1, of_small, index = (
+        (tmp_path / f"{n}.md").read_text(encoding="utf-8") for n in ("table1", "small", "README")
+    )
+    assert "7.25" not in table1
+    assert "7.25" in of_small
+    assert "cylbo bench run small --dims 4 --seeds 1 --methods sobol" in index
+
+
+@pytest.mark.parametrize(
+    ("budget", "title"), [(BUDGET, "Table 1 (20 dimensions)"), (7, "Table 1 (20 dimensions, 7 evaluations)")]
+)
+def test_the_title_of_a_picture_says_the_budget_that_is_not_the_suites(budget, title):
+    assert page_of(TABLE1, 20, budget, complete(), lambda *_: 0.0).title == title
+
+
 def test_a_closed_suite_takes_the_runs_of_its_dimensions_and_budgets_only(tmp_path):
     closed = Suite("degree", "Degree", "", ("levy",), {20: BUDGET}, ("paper",))
     short = Run(Key("levy", 20, 7, "paper", 0), "finished", np.array([-9.0]), np.ones(1))

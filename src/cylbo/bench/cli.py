@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 
 from cylbo.bench import functions
 from cylbo.bench.methods import METHODS, method
-from cylbo.bench.runner import make_runs, plan
+from cylbo.bench.runner import TIME_LIMIT, make_runs, plan
 from cylbo.bench.store import Key, Run, Store, StoreError
 from cylbo.bench.suites import SUITES, suite
 
@@ -75,7 +75,7 @@ def run(
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations instead of the suite's.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = os.cpu_count() or 1,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
-    time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds of a run; what it reached is kept.")] = 1800.0,
+    time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds of a run; what it reached is kept.")] = TIME_LIMIT,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
 ) -> None:
     """Make the runs of a suite that the file does not hold yet. Stop it whenever you like; the same command goes on."""

@@ -1,10 +1,12 @@
-"""The commands that make the runs of a file again."""
+"""The commands that make the runs of a file again, those of methods that this version knows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from cylbo.bench.methods import METHODS
 from cylbo.bench.pages import in_order
+from cylbo.bench.runner import TIME_LIMIT
 from cylbo.bench.store import Key, Run
 from cylbo.bench.suites import Suite
 
@@ -15,9 +17,9 @@ class _Options(NamedTuple):
     """Of one command, besides dimensions and methods."""
 
     problems: tuple[str, ...]
-    seeds: int  # 0, 1, ...
+    seeds: int  # 0, 1, ... up to the highest
     budget: int | None  # None is the suite's
-    time_limit: float | None  # None if no run was stopped: the others do not depend on it
+    time_limit: float | None  # None is the usual one
 
 
 def commands(shown: Iterable[tuple[Suite, Sequence[Run]]]) -> list[str]:
@@ -35,20 +37,23 @@ def _together(suite: Suite, runs: Sequence[Run]) -> list[tuple[list[int], tuple[
     """Dimensions, methods and the options that they share, in the order of dimensions and of the lab's methods."""
     of_method: dict[tuple[str, int, int], list[Run]] = defaultdict(list)
     for run in runs:
-        of_method[run.key.method, run.key.dim, run.key.budget].append(run)
+        if run.key.method in METHODS:
+            of_method[run.key.method, run.key.dim, run.key.budget].append(run)
     methods: dict[tuple[int, _Options], list[str]] = defaultdict(list)
     for (method, dim, budget), its in of_method.items():
-        budget_option = None if suite.budgets.get(dim) == budget else budget
-        limit = max((run.time_limit for run in its if run.status == "timeout"), default=None)
+        own = suite.budgets.get(dim) == budget
+        limit = max((run.time_limit for run in its if run.status == "timeout"), default=TIME_LIMIT)
+        limit = max([limit, *(run.time_limit for run in its if run.seconds.sum() > limit)])
+        options = None if own else budget, None if limit == TIME_LIMIT else limit
         seeds = {run.key.problem: run.key.seed + 1 for run in sorted(its, key=lambda run: run.key.seed)}
         for count in set(seeds.values()):
             problems = tuple(problem for problem in suite.problems if seeds.get(problem) == count)
-            methods[dim, _Options(problems, count, budget_option, limit)].append(method)
+            methods[dim, _Options(problems, count, *options)].append(method)
     dims: dict[tuple[tuple[str, ...], _Options], list[int]] = defaultdict(list)
-    for (dim, options), names in methods.items():
-        dims[in_order(names), options].append(dim)
-    order = in_order(run.key.method for run in runs)
-    lines = [(sorted(of_all), names, options) for (names, options), of_all in dims.items()]
+    for (dim, shared), names in methods.items():
+        dims[in_order(names), shared].append(dim)
+    order = list(METHODS)
+    lines = [(sorted(of_all), names, shared) for (names, shared), of_all in dims.items()]
     return sorted(lines, key=lambda line: (line[0], order.index(line[1][0]), str(line[2])))
 
 

@@ -52,9 +52,20 @@ class Page:
     unknown: tuple[str, ...]  # problems of a regret suite without a known minimum
 
     @property
+    def _is_own(self) -> bool:
+        """Whether the dimension says what the budget is."""
+        return self.suite.budgets.get(self.dim) == self.budget
+
+    @property
     def size(self) -> str:
-        """The dimension, which says enough, and the budget if it is not the suite's."""
-        return str(self.dim) if self.suite.budgets.get(self.dim) == self.budget else f"{self.dim}-{self.budget}"
+        """In the names of files."""
+        return str(self.dim) if self._is_own else f"{self.dim}-{self.budget}"
+
+    @property
+    def title(self) -> str:
+        """Of pictures."""
+        of_others = "" if self._is_own else f", {self.budget} evaluations"
+        return f"{self.suite.title} ({self.dim} dimensions{of_others})"
 
 
 def page_of(suite: Suite, dim: int, budget: int, runs: Sequence[Run], minimum: Minimum) -> Page:

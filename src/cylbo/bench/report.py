@@ -45,7 +45,10 @@ SECONDS = (
     "Only this section depends on the clock. Counted is what a method needs to suggest a point, from the return of one "
     "evaluation to the call of the next; the cost of the function itself is not in it."
 )
-COMMANDS = "A time limit stands where it stopped runs; the largest, if there were several."
+COMMANDS = (
+    "They make all runs of this file, with every seed up to the highest. A time limit stands where it stopped runs "
+    "(the largest if there were several) or where a run took longer than the usual one."
+)
 
 
 def write_report(
@@ -67,8 +70,9 @@ def write_report(
     runs = sorted(runs, key=lambda run: run.key)
     paths: list[Path] = []
     shown: list[tuple[Suite, list[Run]]] = []
+    suites = list(suites)
     for suite in suites:
-        of_suite = [run for run in runs if _belongs(run, suite)]
+        of_suite = [run for run in runs if _belongs(run, suite, suites)]
         if of_suite:
             shown.append((suite, of_suite))
             paths += _write_suite(suite, of_suite, folder, minimum)
@@ -85,11 +89,13 @@ def known_minimum(problem: str, dim: int, seed: int) -> float | None:
         return None
 
 
-def _belongs(run: Run, suite: Suite) -> bool:
-    """An open suite shows whatever was run on its problems, in other dimensions and with other budgets too."""
+def _belongs(run: Run, suite: Suite, suites: Sequence[Suite]) -> bool:
+    """An open suite shows all methods, and other dimensions and budgets too unless they are those of another suite."""
     problem, dim, budget, method, _ = run.key
-    its_own = suite.budgets.get(dim) == budget and method in suite.methods
-    return problem in suite.problems and (suite.open or its_own)
+    own = {each.name for each in suites if problem in each.problems and each.budgets.get(dim) == budget}
+    if suite.open:
+        return problem in suite.problems and (not own or suite.name in own)
+    return suite.name in own and method in suite.methods
 
 
 def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minimum) -> list[Path]:
@@ -116,11 +122,11 @@ def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minim
         comparison, section = rank_section(page)
         lines += section
         if comparison is not None:
-            figure = figures.rank(comparison, title=f"{suite.title} ({page.dim} dimensions): average rank")
+            figure = figures.rank(comparison, title=f"{page.title}: average rank")
             lines += ["", picture(figure, f"rank-{page.size}", "Critical-difference diagram")]
         curves, known = convergence_panels(page, minimum)
         if curves:
-            figure = figures.convergence(curves, title=f"{suite.title} ({page.dim} dimensions)", above_minimum=known)
+            figure = figures.convergence(curves, title=page.title, above_minimum=known)
             caption = picture(figure, f"convergence-{page.size}", "Convergence")
             lines += ["", "### Convergence", "", CONVERGENCE, "", caption]
     lines += ["", "## Seconds", "", SECONDS]
@@ -128,7 +134,7 @@ def _write_suite(suite: Suite, runs: Sequence[Run], folder: Path, minimum: Minim
         lines += seconds_section(page)
         points, known = efficiency_panels(page, minimum)
         if suite.timing and len(suite.budgets) == 1 and points:
-            figure = figures.efficiency(points, title=f"{suite.title} ({page.dim} dimensions)", above_minimum=known)
+            figure = figures.efficiency(points, title=page.title, above_minimum=known)
             lines += ["", picture(figure, f"efficiency-{page.size}", "What was reached against seconds")]
     growth = scalability_panels(pages)
     if suite.timing and growth:

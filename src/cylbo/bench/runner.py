@@ -18,7 +18,9 @@ import numpy as np
 from cylbo.bench.methods import METHODS
 from cylbo.bench.store import Key, Run, Status, Store
 
-__all__ = ["Plan", "make_runs", "plan"]
+__all__ = ["TIME_LIMIT", "Plan", "make_runs", "plan"]
+
+TIME_LIMIT = 1800.0  # seconds of a run, unless another limit is given
 
 # Everything that may start threads inside a run. OpenMP covers torch; numba and others follow it.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
