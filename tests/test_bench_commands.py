@@ -1,4 +1,4 @@
-"""The commands of a report make the runs of its file: no fewer, no others."""
+"""The commands of a report make the runs of its file: none fewer, and no others but seeds between them."""
 
 import shlex
 

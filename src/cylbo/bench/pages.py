@@ -64,8 +64,8 @@ class Page:
     @property
     def title(self) -> str:
         """Of pictures."""
-        of_others = "" if self._is_own else f", {self.budget} evaluations"
-        return f"{self.suite.title} ({self.dim} dimensions{of_others})"
+        evaluations = "" if self._is_own else f", {self.budget} evaluations"
+        return f"{self.suite.title} ({self.dim} dimensions{evaluations})"
 
 
 def page_of(suite: Suite, dim: int, budget: int, runs: Sequence[Run], minimum: Minimum) -> Page:
