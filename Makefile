@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: run test check fuzz bench clean
+.PHONY: run test check fuzz golden bench clean
 
 run: .venv/.run  ## minimise the paper's 20-d Rosenbrock and draw it to demo.png
 	$(BIN)/cylbo demo
@@ -19,6 +19,10 @@ check: .venv/.dev  ## format, lint, types
 SEEDS ?= 0 1 2 3
 fuzz: .venv/.dev  ## 20,000 hostile calls
 	$(BIN)/python tests/fuzz.py --calls 20000 --seed $(SEEDS) --progress
+
+BASE ?= HEAD
+golden: .venv/.dev  ## the points of every method in the working tree beside those of the commit BASE, to the last bit
+	$(BIN)/python tests/golden.py compare $(BASE)
 
 bench: .venv/.dev  ## seconds per suggestion beside BoTorch
 	$(BIN)/python benchmarks/suggest.py
