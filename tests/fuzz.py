@@ -331,7 +331,7 @@ class Session:
             "trials": every(opt.trials),
             "best": None if opt.best is None else opt.best.id,
             "memory": json.dumps(_memory_to_json(opt._memory)),
-            "queue": [x.tobytes() for x in opt._queue],
+            "queue": [x.tobytes() for x in opt._given],
             "seed": opt.seed,
         }
         if self.path is None:

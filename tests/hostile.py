@@ -153,7 +153,7 @@ BAD_OPTIONS = {
         3, "x", [[]], [[math.nan]], [["a"]], [[0.5] * 9], [{}], [{"a": 1}], {"a": [1]}, [None], [1.0], [[None]],
         [[1j]], object(), Grumpy(), [Grumpy()], [[Grumpy()]], ENDLESS, np.zeros((1, 1, 1)), [{1: Grumpy()}],
     ],
-    "y0": [[math.nan], [[1.0]], "y", [1.0] * 9, 3, [None], [1j], ENDLESS, [Grumpy()], np.ma.masked_all(1), {}],
+    "y0": [[[1.0]], "y", [1.0] * 9, 3, [None], [1j], ENDLESS, [Grumpy()], np.ma.masked_all(1), {}],
 }
 BAD_NAMES = [  # of files; strings lie in a folder with a pipe and with a link to itself, the circle
     3, b"bytes", object(), 1.5, Grumpy(), "", ".", "nul\0", "\ud800", "x" * 5000, "missing/run.db", "circle",

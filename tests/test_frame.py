@@ -192,7 +192,7 @@ def test_any_space_is_searched_without_a_point_asked_twice(space, seed, data):
     known = opt._known()
     for points, status in ((known.x, "done"), (known.pending, "open"), (known.failed, "failed")):
         for z, trial in zip(points, opt.history.of(status), strict=True):
-            back = space.params(opt.space.to_user(z))
+            back = space.params(opt.frame.to_user(z))
             for name, parameter in space.parameters.items():
                 if isinstance(parameter, Real):
                     rounding = 0.0 if parameter.log else 1e-13 * max(abs(parameter.low), abs(parameter.high))
@@ -305,8 +305,6 @@ def test_earlier_points_that_are_no_list_get_a_clear_error(x0):
 def test_values_must_match_the_earlier_points():
     with pytest.raises(ValueError, match=r"y0 must have shape \(1,\)"):
         make(x0=[CENTER], y0=[1.0, 2.0])
-    with pytest.raises(ValueError, match="y0 must be finite"):
-        make(x0=[CENTER], y0=[math.nan])
 
 
 @pytest.mark.parametrize("region", ["ball", "sphere", None])

@@ -216,8 +216,8 @@ def test_told_noise_counts_in_what_a_repeat_is_worth():
         trial = opt.history.keep(opt._new(x, origin="told"))
         opt.tell(trial, bowl(x) + 0.3 * math.sin(1e5 * x[0]), std=0.3)
     known = opt._known()
-    learned = cylbo.DEFAULT.learn(known, opt.space.domain, None, cylbo.DEFAULT, np.random.default_rng(0))
-    model = suggest_room._Model(known, learned, [], opt.space.domain, cylbo.DEFAULT)
+    learned = cylbo.DEFAULT.learn(known, opt.frame.domain, None, cylbo.DEFAULT, np.random.default_rng(0))
+    model = suggest_room._Model(known, learned, [], opt.frame.domain, cylbo.DEFAULT)
     told = float(np.median(learned.noise) * learned.h.amplitude[0])
     assert model.observed >= told > 0.0
     seen = []

@@ -56,7 +56,7 @@ def state(opt):
     return (
         [(t.id, t.x.tobytes(), repr(t.value), t.status, t.origin, t.reason) for t in opt.trials],
         None if learned is None else numbers(learned),
-        [x.tobytes() for x in opt._queue],
+        [x.tobytes() for x in opt._given],
         None if opt.best is None else opt.best.id,
     )
 
@@ -555,8 +555,6 @@ def test_given_points_may_lie_on_the_bounds(x):
         ([[0, 20, -4.5]], [1.0, 2.0], ValueError, r"y0 must have shape \(1,\).*got \(2,\)"),
         ([[0, 20, -4.5]], [[1.0]], ValueError, r"y0 must have shape \(1,\).*got \(1, 1\)"),
         ([[0, 20, -4.5]], 1.0, ValueError, r"y0 must have shape \(1,\).*got \(\)"),
-        ([[0, 20, -4.5]], [math.nan], ValueError, "y0 must be finite"),
-        ([[0, 20, -4.5]], [math.inf], ValueError, "y0 must be finite"),
         ([[0, 20, -4.5]], [None], (ValueError, TypeError), "y0 must be"),
         ([[0, 20, -4.5]], ["a"], TypeError, "y0 must be an array of numbers"),
         ([[0, 20, -4.5]], ["1.0"], TypeError, "y0 must be an array of numbers"),
@@ -847,7 +845,7 @@ def test_the_box_is_never_left(method):
 
 
 def ball_radii(opt):
-    return np.linalg.norm(opt.space.to_ball(points_of(opt)), axis=-1)
+    return np.linalg.norm(opt.frame.to_ball(points_of(opt)), axis=-1)
 
 
 @every_method
@@ -855,7 +853,7 @@ def ball_radii(opt):
 def test_the_ball_is_never_left(method, center):
     opt = make([(-1.0, 1.0)] * 4, method=method, region="ball", center=center)
     played(opt, 8, fun=lambda x: -float(np.sum(x**2)))
-    assert ball_radii(opt).max() <= opt.space.domain.radius * (1 + 1e-12)
+    assert ball_radii(opt).max() <= opt.frame.domain.radius * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("method", ["default", "cylinder", "paper"])

@@ -378,16 +378,64 @@ def test_an_interrupt_while_a_point_is_suggested_leaves_the_file_as_it_was(path,
     assert bits(run(storage=path, resume=True).trials) == bits(run().trials)
 
 
-def test_an_error_of_the_objective_is_kept_and_the_run_may_go_on_after_it(path):
+def typo(x):
+    raise ZeroDivisionError("no mass")
+
+
+MISTAKES = {
+    "raises": (typo, ZeroDivisionError, "ZeroDivisionError: no mass"),
+    "returns nothing": (lambda x: None, TypeError, "expected one real number"),
+    "returns a wrong key": (lambda x: {"loss": bowl(x)}, TypeError, "loss"),
+    "returns a text": (lambda x: "1.0", TypeError, "expected one real number"),
+    "returns wrong metadata": (lambda x: {"value": 1.0, "metadata": 3}, TypeError, "metadata must be a dict"),
+}
+
+
+@every_method
+@pytest.mark.parametrize("on_error", ["raise", "fail"])
+@pytest.mark.parametrize(("fun", "error", "reason"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_the_program_leaves_the_trial_open_and_the_run_as_it_was(
+    path, fun, error, reason, on_error, method
+):
+    if on_error == "fail" and fun is typo:
+        pytest.skip("is told to take exceptions for failures")
+    for n_before in (0, 5):
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        if n_before:
+            run(storage=path, budget=n_before, method=method)
+        with pytest.raises(error) as caught:
+            run(fun, storage=path, resume=True, method=method, on_error=on_error)
+        assert not any("on_error" in note for note in caught.value.__notes__)
+        trial = cylbo.load(path).trials[-1]
+        assert (trial.id, trial.status) == (n_before, "open")
+        assert reason in trial.reason
+        assert bits(run(storage=path, resume=True, method=method).trials) == bits(run(method=method).trials)
+
+
+def test_a_point_that_raises_again_names_the_way_to_go_on(path):
+    for again in (False, True):
+        with pytest.raises(ZeroDivisionError) as caught:
+            run(typo, storage=path, resume=True)
+        assert any("on_error='fail'" in note for note in caught.value.__notes__) == again
+    result = run(typo, storage=path, resume=True, on_error="fail", budget=3)
+    assert [t.status for t in result.trials] == ["failed"] * 3
+
+
+def test_a_full_disk_does_not_hide_the_error_of_the_objective(path):
+    run(storage=path, budget=2)
+
     def throw(x):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
         raise ZeroDivisionError("no mass")
 
-    with pytest.raises(ZeroDivisionError):
-        run(throw, storage=path)
-    (trial,) = cylbo.load(path).trials
-    assert (trial.status, trial.reason) == ("failed", "ZeroDivisionError: no mass")
-    result = run(storage=path, resume=True)
-    assert [t.status for t in result.trials] == ["failed"] + ["done"] * (BUDGET - 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            run(throw, storage=path, resume=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert bits(run(storage=path, resume=True).trials) == bits(run().trials)
 
 
 def test_on_error_fail_keeps_the_reasons_in_the_file(path):
@@ -552,7 +600,12 @@ def test_a_file_that_was_cut_is_refused(path, intact, share):
 
 NAN = "x'000000000000f87f'"
 DAMAGES = {
-    "newer format": "PRAGMA user_version=3",
+    "newer format": "PRAGMA user_version=4",
+    "metadata that is no JSON": "UPDATE trials SET metadata = 'x' WHERE id = 1",
+    "metadata that is no dict": "UPDATE trials SET metadata = '[1]' WHERE id = 1",
+    "a point that waits and is none": "INSERT INTO waiting VALUES (0, x'00')",
+    "a point that waits at infinity": f"INSERT INTO waiting VALUES (0, x'{np.full(3, np.inf).tobytes().hex()}')",
+    "no points that wait": "DROP TABLE waiting",
     "no trials": "DROP TABLE trials",
     "no memory": "DROP TABLE memory",
     "no header": "DROP TABLE header",
@@ -633,8 +686,8 @@ def test_a_file_with_something_wrong_in_it_is_refused(path, intact, damage):
 
 def test_a_newer_format_is_called_by_its_name(intact):
     with contextlib.closing(sqlite3.connect(intact)) as db:
-        db.execute("PRAGMA user_version=3")
-    with pytest.raises(cylbo.StorageError, match="has format 3, this cylbo reads 2; install a newer cylbo"):
+        db.execute("PRAGMA user_version=4")
+    with pytest.raises(cylbo.StorageError, match="has format 4, this cylbo reads 2 and 3; install a newer cylbo"):
         cylbo.load(intact)
 
 
@@ -1133,8 +1186,8 @@ def test_any_name_will_do(tmp_path, name, monkeypatch):
         run(budget=2, storage=path)
         assert bits(run(budget=3, storage=path, resume=True).trials) == bits(run(budget=3).trials)
         assert pathlib.Path(path).stat().st_size > 0
-    assert {each.name for each in folder.iterdir()} == {name, f"{name}-lock"}
-    assert {each.name for each in tmp_path.iterdir()} == {name, f"{name}-lock", folder.name}
+    assert {each.name for each in folder.iterdir()} == {name}
+    assert {each.name for each in tmp_path.iterdir()} == {name, folder.name}
     assert cylbo.load(name).nfev == cylbo.load(folder / name).nfev == 3
 
 

@@ -9,6 +9,7 @@ import os
 import stat
 import struct
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -35,7 +36,7 @@ POINTS = [
     [1e-5, 12.0, 3.0, 0.0, 0.25, 5e-324, 2 / 3, 1.0],
 ]
 BOX = [(-1.0, 1.0), (0.0, 10.0)]
-OURS = ["id", "status", "value", "std", "origin", "seconds", "reason"]
+OURS = ["id", "status", "value", "std", "origin", "seconds", "reason", "metadata"]
 
 
 def result_of(bounds, trials, direction="minimize"):
@@ -48,6 +49,24 @@ def result_of(bounds, trials, direction="minimize"):
 def trials_at(points, **fields):
     """Trials with the values 0, 1, ..."""
     return [Trial(i, np.array(x), **{"value": float(i), "status": "done"} | fields) for i, x in enumerate(points)]
+
+
+def n_ours(run):
+    """The number of columns before those of the parameters."""
+    return len(OURS) + max((len(trial.constraints) for trial in run.trials), default=0)
+
+
+def values(trials):
+    return [trial.value for trial in trials if trial.status == "done"]
+
+
+def points(trials):
+    return np.array([trial.x for trial in trials])
+
+
+def named(trials):
+    """The points of evaluations that gave a value, by name."""
+    return [trial.params for trial in trials if trial.status == "done"]
 
 
 def cells(path):
@@ -111,10 +130,10 @@ def test_a_row_per_trial_and_a_column_per_scalar(tmp_path):
     ]
     result_of(MIXED, trials).to_csv(tmp_path / "runs.csv")
     header, rows = cells(tmp_path / "runs.csv")
-    assert ",".join(header[:9]) == "id,status,value,std,constraint[0],constraint[1],origin,seconds,reason"
-    assert header[9:] == ["lr", "depth", "act", "bias", "w[0,0]", "w[0,1]", "w[1,0]", "w[1,1]"]
-    assert ",".join(list(rows[1].values())[:9]) == "1,done,-0.0,0.001,-1.0,2.0,center,0.25,"
-    assert ",".join(list(rows[1].values())[9:]) == "1e-05,12,None,False,0.25,5e-324,0.6666666666666666,1.0"
+    assert ",".join(header[:10]) == "id,status,value,std,constraint[0],constraint[1],origin,seconds,reason,metadata"
+    assert header[10:] == ["lr", "depth", "act", "bias", "w[0,0]", "w[0,1]", "w[1,0]", "w[1,1]"]
+    assert ",".join(list(rows[1].values())[:10]) == "1,done,-0.0,0.001,-1.0,2.0,center,0.25,,"
+    assert ",".join(list(rows[1].values())[10:]) == "1e-05,12,None,False,0.25,5e-324,0.6666666666666666,1.0"
     assert [row["value"] for row in rows] == ["1.5", "-0.0", "", ""]
     assert [row["std"] for row in rows] == ["", "0.001", "", ""]
     assert [row["constraint[0]"] for row in rows] == ["", "-1.0", "", ""]
@@ -142,6 +161,7 @@ def test_json_says_what_was_searched_and_for_what(tmp_path):
     assert box["space"] == {"low": [-1.0, 0.0], "high": [1.0, 10.0]}
     assert box["trials"] == [
         {"id": 0, "status": "open", "value": None, "std": None, "origin": "model", "seconds": 0.0, "reason": ""}
+        | {"metadata": {}}
         | {"x[0]": 0.0, "x[1]": 1.0}
     ]
 
@@ -168,7 +188,7 @@ def test_no_two_columns_have_one_name(path, names, columns):
     assert list(rows[0]) == [*OURS, *columns]
     assert [float(rows[0][column]) for column in columns] == np.linspace(0.1, 0.9, space.size).tolist()
     back = cylbo.earlier(path, space)
-    assert bits(space.vector(back["x0"][0], "x0")) == bits(np.linspace(0.1, 0.9, space.size))
+    assert bits(space.vector(back[0].params, "x0")) == bits(np.linspace(0.1, 0.9, space.size))
 
 
 # ---- there and back
@@ -176,6 +196,11 @@ def test_no_two_columns_have_one_name(path, names, columns):
 TEXT = st.text(max_size=6) | st.text("=+-@'\"[],;:\\ \t\r\n\0aé\ud800", max_size=4)
 TRAPS = st.sampled_from(
     ["", " ", "1", "1.0", "True", "TRUE", "None", "none", "nan", "inf", "=1+1", "-2", '"', '"1"', "a,b", "a;b", "1,5"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT | TRAPS,
+    lambda each: st.lists(each, max_size=2) | st.dictionaries(TEXT, each, max_size=2),
+    max_leaves=4,
 )
 CHOICE = TEXT | TRAPS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
 NAMES = TEXT | TRAPS | st.sampled_from([*OURS, "w", "w[0]", "w[1]", "constraint[0]", "param:w", "param:value"])
@@ -217,10 +242,17 @@ def runs(draw):
 
     trials = []
     for i in range(draw(st.integers(0, 4))):
-        status = draw(st.sampled_from(["done", "done", "failed", "open"]))
-        value = draw(st.floats(allow_nan=False, allow_infinity=False)) if status == "done" else math.nan
-        reason = draw(TEXT | TRAPS) if status == "failed" else ""
-        trials.append(Trial(i, point(), value, status, reason=reason))
+        status = draw(st.sampled_from(["done", "done", "failed", "open", "cancelled"]))
+        told = {"status": status, "metadata": draw(st.dictionaries(TEXT, JSON, max_size=2))}
+        if status == "done":
+            finite = st.floats(allow_nan=False, allow_infinity=False)
+            told |= {"value": draw(finite), "std": draw(st.just(math.nan) | st.floats(0.0, 1e300))}
+        if status == "failed":
+            told["reason"] = draw(TEXT | TRAPS)
+        trials.append(Trial(i, point(), **told))
+    m = draw(st.integers(0, 2))
+    numbers = st.lists(st.floats(-1e300, 1e300), min_size=m, max_size=m).map(tuple)
+    trials = [replace(trial, constraints=draw(numbers)) if trial.status == "done" else trial for trial in trials]
     return result_of(space, trials)
 
 
@@ -232,10 +264,17 @@ def runs(draw):
 def test_what_was_evaluated_comes_back_bit_by_bit(tmp_path_factory, run):
     folder = tmp_path_factory.mktemp("any")
     done = [trial for trial in run.trials if trial.status == "done"]
+    closed = [trial for trial in run.trials if trial.status in ("done", "failed")]
     for name in ("runs.csv", "runs.json"):
         back = cylbo.earlier(write(run, folder / name), run.bounds)
-        assert bits(back["y0"]) == bits([trial.value for trial in done])
-        for params, trial in zip(back["x0"], done, strict=True):
+        assert [trial.status for trial in back] == [trial.status for trial in closed]
+        assert [trial.metadata for trial in back] == [trial.metadata for trial in closed]
+        assert [trial.constraints for trial in back] == [trial.constraints for trial in closed]
+        assert bits([trial.std for trial in back]) == bits([trial.std for trial in closed])
+        reasons = [trial.reason or "its value was nan" * (trial.status == "failed") for trial in closed]
+        assert name == "runs.csv" or [trial.reason for trial in back] == reasons
+        assert bits(values(back)) == bits([trial.value for trial in done])
+        for params, trial in zip(named(back), done, strict=True):
             assert same(params, run.bounds.params(trial.x))
             assert len(run.bounds.vector(params, "x0")) == run.bounds.size
 
@@ -260,7 +299,7 @@ def test_json_is_strict_and_has_the_types_of_the_space(tmp_path_factory, run):
     assert [row["status"] for row in rows] == [trial.status for trial in run.trials]
     assert [row["reason"] for row in rows] == [trial.reason for trial in run.trials]
     for row, trial in zip(rows, run.trials, strict=True):
-        cells = list(row.values())[len(OURS) :]
+        cells = list(row.values())[n_ours(run) :]
         values = [v for value in run.bounds.params(trial.x).values() for v in np.ravel(np.array(value, object))]
         assert [type(cell) for cell in cells] == [type(v) for v in values]
         assert cells == values
@@ -272,46 +311,94 @@ def test_a_data_frame_has_the_types_of_the_space(run):
     assert len(frame) == len(run.trials)
     assert frame["value"].dtype == frame["std"].dtype == frame["seconds"].dtype == np.float64
     assert frame["id"].dtype == np.int64
-    at = len(OURS)
+    at = n_ours(run)
     for parameter in run.bounds.parameters.values():
         dtype = {Real: np.float64, Integer: np.int64, Boolean: np.bool_, Categorical: object}[type(parameter)]
         assert {frame.dtypes.iloc[k] for k in range(at, at + parameter.size)} == {np.dtype(dtype)}
         at += parameter.size
     assert at == frame.shape[1]
     for i, trial in enumerate(run.trials):
-        row = [frame.iloc[i, k] for k in range(len(OURS), frame.shape[1])]
+        row = [frame.iloc[i, k] for k in range(n_ours(run), frame.shape[1])]
         values = [v for value in run.bounds.params(trial.x).values() for v in np.ravel(np.array(value, object))]
         assert row == values
         assert [isinstance(cell, str) or cell is None for cell in row] == [isinstance(v, str | None) for v in values]
 
 
 def test_a_box_comes_back_bit_by_bit(path):
-    points = [[-0.0, 5e-324], [1 / 3, 0.1 + 0.2], [-1.0, 10.0]]
-    back = cylbo.earlier(write(result_of(BOX, trials_at(points)), path), BOX)
-    assert back["x0"].shape == (3, 2)
-    assert bits(back["x0"]) == bits(points)
-    assert back["y0"].tolist() == [0.0, 1.0, 2.0]
+    there = [[-0.0, 5e-324], [1 / 3, 0.1 + 0.2], [-1.0, 10.0]]
+    back = cylbo.earlier(write(result_of(BOX, trials_at(there)), path), BOX)
+    assert points(back).shape == (3, 2)
+    assert bits(points(back)) == bits(there)
+    assert values(back) == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("bounds", [BOX, MIXED], ids=["box", "space"])
 def test_a_run_without_evaluations_gives_none(path, bounds):
     back = cylbo.earlier(write(result_of(bounds, []), path), bounds)
-    assert len(back["x0"]) == len(back["y0"]) == 0
-    assert cylbo.Optimizer(bounds, seed=0, **back).ask().origin == "center"
+    assert back == []
+    assert cylbo.Optimizer(bounds, seed=0, trials=back).ask().origin == "center"
     assert list(result_of(bounds, []).to_dataframe()["value"]) == []
 
 
-def test_trials_without_a_value_and_those_that_are_not_allowed_are_left_out(path):
+def test_what_was_expensive_to_learn_comes_back_and_what_is_not_known_yet_does_not(path):
     trials = [
         Trial(0, np.array([0.1, 1.0]), 5.0, "done", "told"),
-        Trial(1, np.array([0.2, 1.0]), status="failed", reason="1e3"),
+        Trial(1, np.array([0.2, 1.0]), status="failed", reason="mesh, folded", metadata={"host": "a", "cores": [1, 2]}),
         Trial(2, np.array([0.3, 1.0])),
-        Trial(3, np.array([0.4, 1.0]), 3.0, "done", constraints=(-1.0, 1e-9)),
-        Trial(4, np.array([0.5, 1.0]), 4.0, "done", constraints=(-1.0, 0.0)),
+        Trial(3, np.array([0.4, 1.0]), 3.0, "done", std=0.25, constraints=(-1.0, 1e-9)),
+        Trial(4, np.array([0.5, 1.0]), 4.0, "done", constraints=(-1.0, 0.0), metadata={"accuracy": 0.5}),
+        Trial(5, np.array([0.6, 1.0]), status="cancelled"),
     ]
     back = cylbo.earlier(write(result_of(BOX, trials), path), BOX)
-    assert back["x0"].tolist() == [[0.1, 1.0], [0.5, 1.0]]
-    assert back["y0"].tolist() == [5.0, 4.0]
+    assert points(back)[:, 0].tolist() == [0.1, 0.2, 0.4, 0.5]
+    assert [trial.status for trial in back] == ["done", "failed", "done", "done"]
+    assert values(back) == [5.0, 3.0, 4.0]
+    assert [trial.constraints for trial in back] == [(), (), (-1.0, 1e-9), (-1.0, 0.0)]
+    assert [trial.std for trial in back if trial.std == trial.std] == [0.25]
+    assert back[1].reason == "mesh, folded"
+    assert [trial.metadata for trial in back] == [{}, {"host": "a", "cores": [1, 2]}, {}, {"accuracy": 0.5}]
+    opt = cylbo.Optimizer(BOX, seed=0, method=CHEAP, trials=back)
+    assert opt.best.value == 4.0  # the lower one breaks a constraint
+    known = opt._known()
+    assert len(known.failed) == 1
+    assert known.constraints.shape == (3, 2)
+    assert known.noise.tolist()[1] == 0.25
+
+
+def test_metadata_that_json_does_not_know_is_null_in_json(tmp_path):
+    run = result_of(BOX, trials_at([[0.5, 1.0]], metadata={"a": math.nan, "b": [math.inf, "NaN"], "c": "Infinity"}))
+    run.to_json(tmp_path / "runs.json")
+    assert strict(tmp_path / "runs.json")["trials"][0]["metadata"] == {
+        "a": None,
+        "b": [math.inf, "NaN"],
+        "c": "Infinity",
+    }
+    run.to_csv(tmp_path / "runs.csv")
+    assert cylbo.earlier(tmp_path / "runs.csv", BOX)[0].metadata["b"] == [math.inf, "NaN"]
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [("0,1,nan,,", "failed"), ("0,1,inf,,", "failed"), ("0,1,5,failed,", "failed"), ("0,1,,failed,", "failed"),
+     ("0,1,5,open,", "done"), ("0,1,5,converged,", "done"), ("0,1,5,,my notes", "done"),
+     ("0,1,,open,", None), ("0,1,5,cancelled,", None), ("0,1,,,", None), ("0,1,,running,", None)],
+)  # fmt: skip
+def test_a_row_by_hand_is_an_evaluation_a_failure_or_nothing_yet(sheet, row, kind):
+    back = cylbo.earlier(sheet(f"x[0],x[1],value,status,metadata\n{row}\n"), BOX)
+    assert [trial.status for trial in back] == ([] if kind is None else [kind])
+    assert all(trial.metadata in ({}, {"metadata": "my notes"}) for trial in back)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "message"),
+    [("std", "-1", r"column std in row 2 .* must be at least 0"), ("std", "inf", "must be at least 0"),
+     ("std", "x", r"column std in row 2 .* must be a number"),
+     ("constraint[0],constraint[1]", "1,", r"row 2 of .* must have a number for every constraint or for none"),
+     ("constraint[0]", "x", r"column constraint\[0\] in row 2 .* must be a number")],
+)  # fmt: skip
+def test_noise_and_constraints_that_are_none_get_a_clear_error(sheet, header, row, message):
+    with pytest.raises(ValueError, match=message):
+        cylbo.earlier(sheet(f"x[0],x[1],value,{header}\n0,1,5,{row}\n"), BOX)
 
 
 def test_a_run_goes_on_from_a_file_as_from_arrays(path):
@@ -322,7 +409,7 @@ def test_a_run_goes_on_from_a_file_as_from_arrays(path):
     write(first, path)
     x0, y0 = [trial.params for trial in first.trials], [trial.value for trial in first.trials]
     by_hand = cylbo.Optimizer(MIXED, seed=1, method=CHEAP, x0=x0, y0=y0)
-    from_file = cylbo.Optimizer(MIXED, seed=1, method=CHEAP, **cylbo.earlier(path, MIXED))
+    from_file = cylbo.Optimizer(MIXED, seed=1, method=CHEAP, trials=cylbo.earlier(path, MIXED))
     assert from_file.best.value == first.fun
     assert bits(from_file.ask().x) == bits(by_hand.ask().x)
 
@@ -343,13 +430,14 @@ def test_a_stored_run_is_written_as_it_was_returned(path, tmp_path):
 def test_an_interrupted_run_can_be_written(tmp_path):
     with pytest.raises(ZeroDivisionError) as caught:
         cylbo.minimize(lambda x: 1 / 0, BOX, seed=0, method=CHEAP)
+    assert caught.value.result.trials[0].status == "open"
     caught.value.result.to_csv(tmp_path / "runs.csv")
     assert [row["reason"] for row in cells(tmp_path / "runs.csv")[1]] == ["ZeroDivisionError: division by zero"]
 
 
 def test_a_reason_longer_than_a_cell_is_cut_in_csv_alone(tmp_path):
     run = result_of(BOX, [Trial(0, np.zeros(2), status="failed", reason="\0" * 40_000), *trials_at([[0.0, 1.0]])])
-    assert len(cylbo.earlier(write(run, tmp_path / "runs.csv"), BOX)["y0"]) == 1
+    assert len(values(cylbo.earlier(write(run, tmp_path / "runs.csv"), BOX))) == 1
     assert max(len(row["reason"]) for row in cells(tmp_path / "runs.csv")[1]) == 32_767
     run.to_json(tmp_path / "runs.json")
     assert strict(tmp_path / "runs.json")["trials"][0]["reason"] == "\0" * 40_000
@@ -364,10 +452,10 @@ def test_pandas_own_csv_is_read(tmp_path):
     frame.to_json(tmp_path / "frame.json", orient="records", double_precision=15)
     for name in ("frame.csv", "frame.json"):
         back = cylbo.earlier(tmp_path / name, MIXED)
-        assert [params["act"] for params in back["x0"]] == ["relu", None]
-        assert [params["bias"] for params in back["x0"]] == [True, False]
-    exact = cylbo.earlier(tmp_path / "frame.csv", MIXED)["x0"]
-    assert bits([MIXED.vector(params, "x0") for params in exact]) == bits(POINTS)
+        assert [params["act"] for params in named(back)] == ["relu", None]
+        assert [params["bias"] for params in named(back)] == [True, False]
+    exact = cylbo.earlier(tmp_path / "frame.csv", MIXED)
+    assert bits([MIXED.vector(params, "x0") for params in named(exact)]) == bits(POINTS)
 
 
 def test_a_missing_pandas_names_its_cure(monkeypatch):
@@ -400,7 +488,7 @@ BY_HAND = {
     "mark": "\ufefflr,depth,act,bias,value\n0.5,5.0,gelu,True,1.25\n1,12,relu,False,-3\n",
     "blank lines": "\n,,,,\nlr,depth,act,bias,value\n\n0.5,5,gelu,True,1.25\n,,,,\n1,12,relu,False,-3,,\n",
     "more columns": 'date,lr,depth,act,bias,value,note\n1 May,0.5,5,gelu,True,1.25,"=x, y"\n,1,12,relu,False,-3\n',
-    "no values": "lr,depth,act,bias,value\n9,9,9,9,\n0.5,5,gelu,True,1.25\n9,,,,nan\n,,,,inf\n1,12,relu,False,-3\n",
+    "no values": "lr,depth,act,bias,value\n9,9,9,9,\n0.5,5,gelu,True,1.25\n0,1,gelu,True,nan\n1,12,relu,False,-3\n",
     "objects": """[{"lr": 0.5, "depth": 5, "act": "gelu", "bias": true, "value": 1.25}, {"value": null}, {"lr": 7},
         {"value": -3, "lr": 1, "depth": 12.0, "act": "relu", "bias": false, "note": "x"}]""",
     "trials": """ {"trials": [{"lr": 0.5, "depth": 5, "act": "gelu", "bias": true, "value": 1.25},
@@ -411,8 +499,8 @@ BY_HAND = {
 @pytest.mark.parametrize("text", BY_HAND.values(), ids=BY_HAND)
 def test_a_file_by_hand_is_read(sheet, text):
     back = cylbo.earlier(str(sheet(text)), SMALL)
-    assert back["y0"].tolist() == [value for _, value in EXPECTED]
-    assert all(same(params, point) for params, (point, _) in zip(back["x0"], EXPECTED, strict=True))
+    assert values(back) == [value for _, value in EXPECTED]
+    assert all(same(params, point) for params, (point, _) in zip(named(back), EXPECTED, strict=True))
 
 
 def test_a_value_that_was_filled_in_later_counts(path):
@@ -422,7 +510,7 @@ def test_a_value_that_was_filled_in_later_counts(path):
         text.replace("open,,", "open,7.5,") if path.suffix == ".csv" else text.replace('"value": null', '"value": 7.5')
     )
     path.write_text(filled)
-    assert cylbo.earlier(path, BOX)["y0"].tolist() == [7.5]
+    assert values(cylbo.earlier(path, BOX)) == [7.5]
 
 
 @pytest.mark.parametrize(
@@ -448,7 +536,7 @@ def test_a_value_that_was_filled_in_later_counts(path):
 )
 def test_a_cell_stands_for_a_choice_of_the_right_type(sheet, choices, cell, choice):
     space = Space(c=Categorical(choices), d=Real(0, 1))
-    back = cylbo.earlier(sheet(f"c,d,value\n{cell},0,1\n"), space)["x0"][0]["c"]
+    back = cylbo.earlier(sheet(f"c,d,value\n{cell},0,1\n"), space)[0].params["c"]
     assert (back, type(back)) == (choice, type(choice))
 
 
@@ -562,7 +650,7 @@ def test_points_of_a_ball_need_wider_bounds(path):
     write(result_of(BOX, trials_at([[1.2, 5.0]])), path)
     with pytest.raises(ValueError, match=r"must lie within \(-1.0, 1.0\), got 1.2. .*give a space that it lies in"):
         cylbo.earlier(path, BOX)
-    opt = cylbo.Optimizer(BOX, region="ball", **cylbo.earlier(path, [(-9, 9), (-9, 19)]))
+    opt = cylbo.Optimizer(BOX, region="ball", trials=cylbo.earlier(path, [(-9, 9), (-9, 19)]))
     assert opt.trials[0].x.tolist() == [1.2, 5.0]
 
 
@@ -590,7 +678,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(path, monkeypatch):
         write(run, path)
     assert seen == [(path.parent, "what was there")]
     assert os.listdir(path.parent) == [path.name]
-    assert len(cylbo.earlier(path, BOX)["y0"]) == 1
+    assert len(values(cylbo.earlier(path, BOX))) == 1
 
 
 def test_a_file_keeps_its_permissions_and_a_link_stays_one(path):
@@ -601,7 +689,7 @@ def test_a_file_keeps_its_permissions_and_a_link_stays_one(path):
     write(result_of(BOX, trials_at([[0.0, 1.0]])), path)
     assert path.is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o604
-    assert len(cylbo.earlier(target, BOX)["y0"]) == 1
+    assert len(values(cylbo.earlier(target, BOX))) == 1
 
 
 def test_a_new_file_has_the_permissions_of_any_other(path):
@@ -628,5 +716,5 @@ def test_a_place_that_is_none_is_refused(path):
 def test_csv_is_what_the_standard_library_writes(tmp_path):
     result_of(BOX, trials_at([[0.0, 1.0]])).to_csv(tmp_path / "runs.csv")
     file = io.StringIO(newline="")
-    csv.writer(file).writerows([[*OURS, "x[0]", "x[1]"], [0, "done", 0.0, "", "model", 0.0, "", 0.0, 1.0]])
+    csv.writer(file).writerows([[*OURS, "x[0]", "x[1]"], [0, "done", 0.0, "", "model", 0.0, "", "", 0.0, 1.0]])
     assert (tmp_path / "runs.csv").read_bytes() == file.getvalue().encode()

@@ -132,7 +132,7 @@ def test_what_contains_the_stored_space_is_accepted(path, space):
     added = {name: 1 for name in space.parameters if name not in OLD.parameters}
     with make(path, space) as opt:
         assert [plain(t.params) for t in opt.trials] == [{**plain(t.params), **added} for t in before]
-        assert space == opt.space.space
+        assert space == opt.frame.space
         told(opt, 2)
 
 
@@ -219,7 +219,7 @@ def test_the_second_resume_is_an_ordinary_one(path):
     with make(path, NEW) as opt:
         told(opt, 1)
     stored = files(path)
-    for options in ({}, {"center": NEW.params(opt.space.center)}):
+    for options in ({}, {"center": NEW.params(opt.frame.center)}):
         with make(path, NEW, **options) as again:
             assert bits(again.trials) == bits(opt.trials)
             assert again._memory.state is not None
@@ -294,14 +294,14 @@ def test_the_centre_stays_where_it_was(path):
     with told(make(path), 1) as opt:
         (first,) = opt.trials
     with make(path, NEW) as opt:
-        assert plain(NEW.params(opt.space.center)) == {**plain(first.params), **ADDED}
+        assert plain(NEW.params(opt.frame.center)) == {**plain(first.params), **ADDED}
         assert opt.ask().origin == "random"
         assert [t.origin for t in told(opt, 3).trials].count("center") == 1
 
 
 def test_a_centre_that_was_not_asked_yet_is_asked_where_it_was(path):
     with make(path, x0=X0) as opt:
-        middle = OLD.params(opt.space.center)
+        middle = OLD.params(opt.frame.center)
     with make(path, changed(k=Integer(-2, 3, default=-2), m=Integer(0, 9, default=7))) as opt:
         trials = [opt.ask() for _ in range(4)]
     assert [t.origin for t in trials] == ["given"] * 3 + ["center"]
@@ -341,7 +341,7 @@ def test_plain_bounds_may_be_wider(path, method, region):
         pass
     with make(path, WIDER, **options) as opt:
         assert bits(opt.trials) == bits(old.trials)
-        assert opt.space.center.tolist() == [0.5, 20.0, -4.5]
+        assert opt.frame.center.tolist() == [0.5, 20.0, -4.5]
     fresh = cylbo.Optimizer(
         WIDER,
         seed=0,
@@ -479,17 +479,20 @@ def test_a_kill_at_any_statement_leaves_the_old_file_or_the_new_one(tmp_path):
     assert outcomes[-1]
 
 
-def test_who_reads_meanwhile_sees_the_old_run_or_the_new_one(path, monkeypatch):
+@pytest.mark.parametrize("log", [False, True], ids=["alone", "beside a log"])
+def test_who_reads_meanwhile_sees_the_old_run_or_the_new_one(path, monkeypatch, log):
     before = eventful(path)
-    connected = storage._connected
+    if log:
+        path.with_name(f"{path.name}-wal").touch()
+    reading = storage._reading
 
     class Slow(Failing):
         def execute(self, sql, *parameters):
             if sql.startswith("SELECT * FROM trials"):
-                monkeypatch.setattr(storage, "_connected", connected)
+                monkeypatch.setattr(storage, "_reading", reading)
                 make(path, NEW).close()
             return self.db.execute(sql, *parameters)
 
-    monkeypatch.setattr(storage, "_connected", lambda *args, **options: Slow(connected(*args, **options), ""))
+    monkeypatch.setattr(storage, "_reading", lambda path: Slow(reading(path), ""))
     assert bits(cylbo.load(path).trials) == bits(before)
     assert plain(cylbo.load(path).trials[0].params) == {**plain(before[0].params), **ADDED}

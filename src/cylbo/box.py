@@ -130,14 +130,22 @@ class Box:
             raise ValueError(f"{name} must be finite, got {x}.")
         return x
 
+    def checked_point(self, point: ArrayLike, name: str) -> Array:  # (d,) -> (d,)
+        """A point of the search region."""
+        return np.asarray(self._inside(self.checked_points(point, name, ndim=1)[None], name, "it does")[0])
+
+    checked_wish = checked_point
+
     def checked_evaluated(self, points: ArrayLike, name: str) -> Array:  # (k, d) -> (k, d)
         """Points of the search region."""
-        x = self.checked_points(points, name, ndim=2)
+        return self._inside(self.checked_points(points, name, ndim=2), name, "row {} does")
+
+    def _inside(self, x: Array, name: str, culprit: str) -> Array:  # (k, d) -> (k, d)
         in_box = ((x >= self.low) & (x <= self.high)).all(-1)
         inside = in_box if self.region == "box" else in_box | self.domain.contains(self.to_ball(x))
         for i in np.flatnonzero(~inside):
             where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
-            raise ValueError(f"{name} must lie inside {where}; row {i} does not: {x[i]}.")
+            raise ValueError(f"{name} must lie inside {where}; {culprit.format(i)} not: {x[i]}.")
         return x
 
 

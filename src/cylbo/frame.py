@@ -76,6 +76,16 @@ class Frame:
         """A point by name."""
         return self.space.params(u)
 
+    def checked_point(self, point: Mapping[str, Any], name: str) -> Array:  # a dict -> (p,)
+        """A point of the space."""
+        return self.space.vector(point, name)
+
+    def checked_wish(self, point: Mapping[str, Any], name: str) -> Array:  # a dict -> (p,)
+        """The same; what the dict leaves out is at its default, or where the centre is if it has none."""
+        if not isinstance(point, Mapping):
+            return self.space.vector(point, name)
+        return self.space.vector(self.params(self.center) | self.space.defaults | dict(point), name)
+
     def checked_evaluated(self, points: Sequence[Mapping[str, Any]], name: str) -> Array:  # (k,) dicts -> (k, p)
         """Points of the space."""
         if isinstance(points, Mapping | str) or not isinstance(points, Sequence):

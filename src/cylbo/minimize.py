@@ -1,7 +1,11 @@
 """The loop that most people want."""
 
+import contextlib
+import inspect
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,12 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cylbo.box import Bounds, Box, Region
-from cylbo.checks import is_integer
+from cylbo.checks import as_float, is_integer, is_real
 from cylbo.config import METHODS, PAPER, Config
-from cylbo.errors import SpaceExhaustedError
+from cylbo.errors import SpaceExhaustedError, StorageError
 from cylbo.frame import Frame
 from cylbo.geometry import Array
-from cylbo.optimizer import Optimizer, recommended
+from cylbo.metadata import checked_metadata
+from cylbo.observed import recommended
+from cylbo.optimizer import Optimizer
 from cylbo.progress import ProgressBar
 from cylbo.space import Space
 from cylbo.storage import read
@@ -26,6 +32,10 @@ __all__ = ["Result", "load", "minimize"]
 
 
 OnError = Literal["raise", "fail"]
+
+# Origins of trials that the run did not ask for, which cost no budget
+ELSEWHERE = ("told", "added")
+RETURNED = ("value", "std", "constraints", "metadata")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +77,15 @@ def minimize(
     center: ArrayLike | Mapping[str, Any] | None = None,
     x0: ArrayLike | Sequence[Mapping[str, Any]] | None = None,
     y0: ArrayLike | None = None,
+    trials: Iterable[Trial] = (),
     region: Region = "box",
     direction: Direction = "minimize",
     noisy: bool | None = None,
     max_suggest_seconds: float | None = None,
     max_memory: float | None = None,
-    callback: Callable[[Trial], object] | None = None,
+    max_seconds: float | None = None,
+    patience: int | None = None,
+    callback: Callable[..., object] | None = None,
     progress: bool = False,
     on_error: OnError = "raise",
     storage: str | os.PathLike[str] | None = None,
@@ -82,8 +95,8 @@ def minimize(
 
     Args:
         fun: takes a (d,) array in user units, or a dict if `bounds` is a `cylbo.Space`; returns a number, or a dict
-            of what `Optimizer.tell` takes: "value", "std", "constraints". A value that is NaN or infinite is a failed
-            evaluation.
+            of what `Optimizer.tell` takes: "value", "std", "constraints", "metadata". A value that is NaN or infinite
+            is a failed evaluation.
         bounds: (d, 2), a (low, high) per parameter; or a `cylbo.Space` of named ones, then `center` is a dict and `x0`
             a list of dicts.
         budget: the number of evaluations of `fun`, those of a stored run included.
@@ -93,7 +106,8 @@ def minimize(
             defaults of its parameters where they have one.
         x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. If `fun` has constraints, leave out
             those that break one. Without `y0`: points to evaluate first.
-        y0: (k,) values at `x0`.
+        y0: (k,) values at `x0`; NaN or infinite where an evaluation failed.
+        trials: evaluations of an earlier run, as `cylbo.earlier` reads them from a file; they cost no budget.
         region: "box" keeps to the bounds; "ball" may leave them for the ball around the box, for functions that are
             defined everywhere.
         direction: "maximize" if large values are good.
@@ -101,10 +115,15 @@ def minimize(
             best point is the one of which the model expects most.
         max_suggest_seconds: what a suggestion may take, about, see `Optimizer`.
         max_memory: bytes that a suggestion may take, about.
-        callback: called with every finished trial; may raise StopIteration to end the run.
+        max_seconds: once the run has taken so long, no other evaluation begins; none is cut off.
+        patience: end the run after so many successful evaluations in a row that were no better than the best one.
+        callback: called as f(trial) or f(trial, optimizer) with every finished trial; ends the run by returning True
+            or raising StopIteration.
         progress: show a bar with the best value and the seconds per suggestion.
         on_error: "raise" lets an exception of `fun` through, with the result so far as its attribute `result`, as does
-            Ctrl-C; "fail" counts the evaluation as failed, with the exception as its reason, and goes on.
+            Ctrl-C; the trial stays open, and a stored run that is resumed evaluates it again. "fail" counts the
+            evaluation as failed, with the exception as its reason, and goes on. A `fun` that returns something else
+            than it should is a mistake in the program, whatever is said here: it raises, and the trial stays open.
         storage: a file that every evaluation is kept in, so that a kill at any moment loses at most the one under way.
         resume: go on with the run in that file, if there is one: give the same arguments again, but for bounds that
             may be wider and parameters that may be added (see `Optimizer`). An evaluation that was under way is made
@@ -113,12 +132,16 @@ def minimize(
     """
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {fun!r}.")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable or None, got {callback!r}.")
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error must be 'raise' or 'fail', got {on_error!r}.")
     if not is_integer(budget) or budget < 1:
         raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
+    if patience is not None and (not is_integer(patience) or patience < 1):
+        raise ValueError(f"patience must be an integer of at least 1 or None, got {patience!r}.")
+    if max_seconds is not None and not (is_real(max_seconds) and as_float(max_seconds) > 0.0):
+        raise ValueError(f"max_seconds must be a positive number or None, got {max_seconds!r}.")
+    until = math.inf if max_seconds is None else time.monotonic() + as_float(max_seconds)
+    call_back = _callback(callback)
     opt = Optimizer(
         bounds,
         seed=seed,
@@ -126,6 +149,7 @@ def minimize(
         center=center,
         x0=x0,
         y0=y0,
+        trials=trials,
         region=region,
         direction=direction,
         noisy=noisy,
@@ -141,24 +165,27 @@ def minimize(
             message = f"the budget of {budget} evaluations had been used: the file holds {done}"
         with opt, ProgressBar(budget, done=done, shown=progress) as bar:
             for _ in range(budget - done):
+                if time.monotonic() >= until:
+                    message = f"stopped after max_seconds={max_seconds}"
+                    break
+                if patience is not None and _in_vain(opt.history) >= patience:
+                    message = f"stopped after {patience} evaluations without a better value"
+                    break
                 try:
-                    trial = next(iter(opt.history.of("open")), None) or opt.ask()
+                    trial = next(iter(opt.pending), None) or opt.ask()
                 except SpaceExhaustedError:
-                    message = f"evaluated all {opt.space.n_points} points of the space"
+                    message = f"evaluated all {opt.frame.n_points} points of the space"
                     break
                 trial = _evaluate(fun, opt, trial, on_error)
                 bar.update(trial, opt.best)
-                if callback is not None:
-                    try:
-                        callback(trial)
-                    except StopIteration:
-                        message = "stopped by the callback"
-                        break
+                if call_back(trial, opt):
+                    message = "stopped by the callback"
+                    break
     except BaseException as error:
         stopped = f"stopped by {_named(error)}"
-        _attach(error, _result(opt.history, opt.space, *opt.recommended(), success=False, message=stopped), storage)
+        _attach(error, _result(opt.history, opt.frame, *opt.recommended(), success=False, message=stopped), storage)
         raise
-    return _result(opt.history, opt.space, *opt.recommended(), success=opt.best is not None, message=message)
+    return _result(opt.history, opt.frame, *opt.recommended(), success=opt.best is not None, message=message)
 
 
 def load(path: str | os.PathLike[str]) -> Result:
@@ -178,31 +205,88 @@ def load(path: str | os.PathLike[str]) -> Result:
 
 
 def _made(trials: list[Trial]) -> list[Trial]:
-    """The evaluations that are finished, those before the run (`x0`, `y0`) left out."""
-    return [trial for trial in trials if trial.status != "open" and trial.origin != "told"]
+    """The evaluations that the run asked for and that came to an end."""
+    return [trial for trial in trials if trial.status in ("done", "failed") and trial.origin not in ELSEWHERE]
+
+
+def _in_vain(history: History) -> int:
+    """How many evaluations of the run succeeded after the best one."""
+    if history.best is None:
+        return 0
+    return sum(trial.status == "done" and trial.id > history.best.id for trial in _made(history.all))
+
+
+def _callback(callback: Callable[..., object] | None) -> Callable[[Trial, Optimizer], bool]:
+    """The user's f(trial) or f(trial, optimizer), as a function that says whether the run is to end."""
+    if callback is None:
+        return lambda trial, opt: False
+    if not callable(callback):
+        raise TypeError(f"callback must be callable or None, got {callback!r}.")
+    wants_optimizer = _takes(callback, 2) and (not _takes(callback, 1) or _takes(callback, 1, "optimizer"))
+    if not wants_optimizer and not _takes(callback, 1):
+        raise TypeError(f"callback must be callable as f(trial) or f(trial, optimizer), got {callback!r}.")
+
+    def call_back(trial: Trial, opt: Optimizer) -> bool:
+        try:
+            return (callback(trial, opt) if wants_optimizer else callback(trial)) is True
+        except StopIteration:
+            return True
+
+    return call_back
+
+
+def _takes(function: Callable[..., object], n: int, *names: str) -> bool:
+    """Whether a function can be called with n arguments by position and these by name."""
+    try:
+        inspect.signature(function).bind(*[None] * n, **dict.fromkeys(names))
+    except TypeError:
+        return False
+    except ValueError:
+        # A function of another language does not say
+        return n == 1 and not names
+    return True
 
 
 def _evaluate(
     fun: Callable[[Any], float | Mapping[str, Any]], opt: Optimizer, trial: Trial, on_error: OnError
 ) -> Trial:
+    """The trial with its outcome. It stays open where an error ends the run, so that it can be evaluated again."""
     try:
-        params = trial.params  # anew: what fun does to its argument stays its own affair
+        # Anew: what fun does to its argument stays its own affair
+        params = trial.params
         value = fun(trial.x.copy() if params is None else params)
-    except Exception as error:  # and nothing else: an evaluation that was interrupted has not failed
-        failed = opt.fail(trial, _named(error))
+    # And nothing else: an evaluation that was interrupted has not failed
+    except Exception as error:
         if on_error == "fail":
-            return failed
+            return opt.fail(trial, _named(error))
+        if trial.reason:
+            error.add_note(
+                f"cylbo: trial {trial.id} raised before ({trial.reason}); if it always does, on_error='fail' counts it "
+                "as a failed evaluation, and the search learns to avoid its surroundings."
+            )
+        _leave_open(opt, trial, _named(error))
         raise
     told = dict(value) if isinstance(value, Mapping) else {"value": value}
     try:
-        return opt.tell(trial, **told)
-    except NotFiniteError:
-        return opt.fail(trial, f"the objective returned {spelled(value)}")
+        if unknown := [name for name in told if name not in RETURNED] or ([] if "value" in told else ["no value"]):
+            raise TypeError(f"got {', '.join(map(repr, told)) or 'none'}, of which {unknown[0]!r} is wrong")
+        metadata = checked_metadata(told.pop("metadata", None))
+        try:
+            return opt.tell(trial, **told, metadata=metadata)
+        except NotFiniteError:
+            return opt.fail(trial, f"the objective returned {spelled(value)}", metadata=metadata)
     except (TypeError, ValueError) as error:
-        opt.fail(trial, str(error))
-        expected = "one real number, or a dict of value, std and constraints"
-        kind = TypeError if isinstance(error, TypeError) else ValueError  # subclasses may want other arguments
+        _leave_open(opt, trial, str(error))
+        expected = "one real number, or a dict of value, std, constraints and metadata"
+        # Subclasses may want other arguments
+        kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"the objective must return {expected}: {error}") from error
+
+
+def _leave_open(opt: Optimizer, trial: Trial, reason: str) -> None:
+    # The error that is on its way is more important than a full disk
+    with contextlib.suppress(StorageError):
+        opt.leave_open(trial, reason)
 
 
 def _named(error: BaseException) -> str:

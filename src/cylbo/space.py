@@ -439,6 +439,12 @@ class Space:
         return np.concatenate([parameter.middle for parameter in self.parameters.values()])
 
     @property
+    def defaults(self) -> dict[str, Value]:
+        """The defaults that parameters were given, by name."""
+        each = self.parameters.items()
+        return {name: p.value(p.default) for name, p in each if p.default is not None}
+
+    @property
     def ordered(self) -> NDArray[np.bool_]:  # (d,)
         """Coordinates of numbers, which have bounds; categories have none."""
         each = self.parameters.values()

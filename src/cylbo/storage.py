@@ -5,8 +5,15 @@ synchronous=FULL). The file holds what a run is a function of (space, seed, meth
 the state that the next suggestion begins from, so that a run that goes on gives the points it would have given anyway.
 If it goes on in a larger space, all of it is carried over there first, in one transaction too.
 
-One process at a time may write; another gets an error. Reading (`cylbo.load`) is always possible. The lock is a second
-file beside the first, which the operating system releases when its holder dies, however it does.
+One process at a time may write (`lock.py`); another gets an error, and so does a child process that was forked. Reading
+(`cylbo.load`) is always possible.
+
+`close` leaves one file. While a run is open, SQLite keeps its newest part in `run.db-wal`, with an index `run.db-shm`;
+after a kill these two belong to the run, and go with it when it is copied. The next optimizer that opens the run and
+closes it clears them away. Where somebody is reading at that moment, the last reader leaves them, empty.
+
+Files of the format 2 (release 0.1) are read as they are, and gain what the format 3 adds (metadata, points that wait to
+be asked, cancelled trials) when they are opened for writing.
 """
 
 import dataclasses
@@ -14,7 +21,8 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+import weakref
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,29 +36,44 @@ from cylbo.fit import Form
 from cylbo.frame import Frame
 from cylbo.geometry import Array
 from cylbo.learn import Fits, State
+from cylbo.lock import Lock, beside
 from cylbo.slice_sampler import Chain
 from cylbo.trial import Trial
 
-__all__ = ["Header", "Memory", "Store", "Stored", "checked_place", "read"]
+__all__ = ["Header", "Memory", "Store", "Stored", "Waiting", "read"]
 
 APPLICATION_ID = 0x63796C72  # "cylr", in the file's own header; the lab's files (`bench/store.py`) have another
-FORMAT = 2
+FORMAT = 3
+MAGIC = b"SQLite format 3\0"  # what an SQLite file begins with
 SMALLEST_FILE = 100  # bytes, the header of an SQLite file
 
 Header = dict[str, Any]  # what a run is a function of, as JSON
 
+WAITING = "CREATE TABLE waiting (id INTEGER PRIMARY KEY, x BLOB NOT NULL);"
+
 # A value has no type of SQLite's: in a column of REAL it would store -0.0 as the integer 0
-SCHEMA = """
+SCHEMA = f"""
 CREATE TABLE header (name TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE trials (
     id INTEGER PRIMARY KEY, x BLOB NOT NULL, value, status TEXT NOT NULL, origin TEXT NOT NULL,
-    seconds REAL NOT NULL, reason TEXT NOT NULL, std, constraints TEXT NOT NULL, info TEXT NOT NULL
+    seconds REAL NOT NULL, reason TEXT NOT NULL, std, constraints TEXT NOT NULL, info TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{{}}'
 );
 CREATE TABLE memory (id INTEGER PRIMARY KEY CHECK (id = 0), json TEXT NOT NULL);
+{WAITING}
 """
 
+# What a file of the format 2 lacks
+RENEWAL = (
+    "ALTER TABLE trials ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}'",
+    WAITING,
+    f"PRAGMA user_version={FORMAT}",
+)
+
+NOTHING_WRITTEN = "it was left as it is; choose another file, or restore it from a copy"
+
 # Or replace: whoever catches an interrupt between the file and the memory asks for the same trial once more
-INSERT = "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +84,13 @@ class Memory:
     limits: Mapping[str, Fits] = field(default_factory=dict)  # of what must be kept, see `limits.py`
 
 
+class Waiting(NamedTuple):
+    """A point that the user wants to be asked."""
+
+    id: int
+    x: Array  # (d,) in user units
+
+
 class Stored(NamedTuple):
     """All that a file holds."""
 
@@ -68,6 +98,8 @@ class Stored(NamedTuple):
     space: Box | Frame  # the one that the header describes
     trials: list[Trial]
     memory: Memory = Memory()
+    waiting: Sequence[Waiting] = ()
+    format: int = FORMAT
 
     def carried_over(self, space: Box | Frame) -> "Stored":
         """The run in a space that contains its own, seen from its own centre; ValueError says why it does not.
@@ -76,25 +108,32 @@ class Stored(NamedTuple):
         behind.
         """
         x0 = self.header["x0"]
-        old = np.array([self.space.center, *x0, *(trial.x for trial in self.trials)])
+        old = np.array(
+            [self.space.center, *x0, *(wanted.x for wanted in self.waiting), *(trial.x for trial in self.trials)]
+        )
         points = space.carried_over(self.space, old)
         points.flags.writeable = False
         now = space.centered(points[0])
         if json.dumps(now.to_json()) == json.dumps(self.header["space"]):
             return self
-        given, asked = np.split(points[1:], [len(x0)])
+        given, wanted, asked = np.split(points[1:], [len(x0), len(x0) + len(self.waiting)])
         trials = [
             dataclasses.replace(trial, x=x, to_params=now.params) for trial, x in zip(self.trials, asked, strict=True)
         ]
-        return Stored({**self.header, "space": now.to_json(), "x0": given.tolist()}, now, trials)
+        waiting = [Waiting(old.id, x) for old, x in zip(self.waiting, wanted, strict=True)]
+        header = {**self.header, "space": now.to_json(), "x0": given.tolist()}
+        return Stored(header, now, trials, waiting=waiting, format=self.format)
 
 
 class Store:
     """The file of one run, open for writing."""
 
-    def __init__(self, path: Path, lock: sqlite3.Connection, db: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, lock: Lock, db: sqlite3.Connection) -> None:
         """Use `begin`."""
-        self.path, self._lock, self._db, self._is_open = path, lock, db, True
+        self.path, self._db, self._process = path, db, os.getpid()
+        # Called by `close`, by the garbage collector or at the end of the process, whatever comes first
+        self._let_go = weakref.finalize(self, _let_go, self._process, db, lock)
+        _stores.add(self)
 
     @classmethod
     def begin(cls, path: Path, run: Stored, *, resume: bool, given: Collection[str]) -> tuple[Self, Stored]:
@@ -106,7 +145,7 @@ class Store:
         """
         with ExitStack() as undo:
             with _explained(path, "choose another name"):
-                lock = undo.enter_context(closing(_locked(path)))
+                lock = undo.enter_context(closing(Lock(path)))
             if _is_blank(path):
                 store = cls(path, lock, _created(path, run))
             elif not resume:
@@ -114,24 +153,44 @@ class Store:
             else:
                 stored = read(path)
                 run = _recognised(path, stored, run, given)
-                with _explained(path):
-                    store = cls(path, lock, undo.enter_context(closing(_connected(path))))
+                with _explained(path, NOTHING_WRITTEN):
+                    db = undo.enter_context(closing(_connected(path)))
+                store = cls(path, lock, db)
+                if stored.format < FORMAT:
+                    store._renewed()
                 if run is not stored:
                     store._carried_over(run)
             undo.pop_all()
         return store, run
 
-    def asked(self, trial: Trial, memory: Memory) -> None:
-        """Keep a new trial, and what the next suggestion begins from."""
+    def asked(self, trial: Trial, memory: Memory, waited: Sequence[Waiting] = ()) -> None:
+        """Keep a new trial, and what the next suggestion begins from; those that `waited` do so no more."""
         with self._transaction() as db:
             db.execute(INSERT, _row(trial))
+            db.executemany("DELETE FROM waiting WHERE id = ?", [(each.id,) for each in waited])
             if memory.state is not None or memory.limits:
                 db.execute("INSERT OR REPLACE INTO memory VALUES (0, ?)", [json.dumps(_memory_to_json(memory))])
 
-    def closed(self, trial: Trial) -> None:
-        """Keep the outcome of a trial."""
+    def kept(self, trial: Trial) -> None:
+        """Keep a trial as it is now: with its outcome, say, or as one that was evaluated elsewhere."""
         with self._transaction() as db:
             db.execute(INSERT, _row(trial))
+
+    def dropped(self, waited: Waiting) -> None:
+        """Forget a point that was to be asked and need not be any more."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM waiting WHERE id = ?", [waited.id])
+
+    def enqueued(self, wanted: Waiting) -> None:
+        """Keep a point that the user wants to be asked."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?)", [wanted.id, _bits(wanted.x)])
+
+    def _renewed(self) -> None:
+        """Give a file of the format 2 what it lacks, whole or not at all."""
+        with self._transaction() as db:
+            for statement in RENEWAL:
+                db.execute(statement)
 
     def _carried_over(self, run: Stored) -> None:
         """Keep the run as it is in another space, whole or not at all."""
@@ -139,21 +198,30 @@ class Store:
             texts = [(json.dumps(value), name) for name, value in run.header.items()]
             db.executemany("UPDATE header SET json = ? WHERE name = ?", texts)
             db.executemany("UPDATE trials SET x = ? WHERE id = ?", [(_bits(t.x), t.id) for t in run.trials])
+            db.executemany("UPDATE waiting SET x = ? WHERE id = ?", [(_bits(x), i) for i, x in run.waiting])
             db.execute("DELETE FROM memory")
 
     def close(self) -> None:
-        """Let others go on with the file."""
-        self._is_open = False
-        self._db.close()
-        self._lock.close()
+        """Let others go on with the file; in a child process, which has only a copy of this object, do nothing."""
+        if self._process == os.getpid():
+            self._let_go()
+
+    def check_process(self) -> None:
+        """Raise StorageError in a child process that was forked."""
+        if self._process != os.getpid():
+            raise StorageError(
+                f"{self.path} is held by the process {self._process}, and this one ({os.getpid()}) is a fork of it; "
+                "ask and tell there, and let this process evaluate: hand it the point, and hand the value back."
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        if not self._is_open:
+        self.check_process()
+        if not self._let_go.alive:
             raise StorageError(
                 f"{self.path} was let go of by close(); what was told is in it: go on with storage= and resume=True."
             )
-        with _explained(self.path):
+        with _explained(self.path, "what was told before is in it"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -164,6 +232,23 @@ class Store:
                 raise
 
 
+# SQLite's connections must not cross a fork, not even to be closed there: a child keeps those that it inherits
+_stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
+_inherited: list[object] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _inherited.extend(_stores))
+
+
+def _let_go(process: int, db: sqlite3.Connection, lock: Lock) -> None:
+    """Close the file of a run and what lies beside it, in the process that opened it."""
+    if process != os.getpid():
+        _inherited.extend([db, lock])
+        return
+    db.close()
+    lock.close()
+
+
 def read(path: Path) -> Stored:
     """All that a file holds, which is left as it is. Raises StorageError if it is not the whole file of a run."""
     with _explained(path, "check the name"):
@@ -172,13 +257,14 @@ def read(path: Path) -> Stored:
         raise StorageError(f"there is no file {path}; check the name, or begin the run that is to be stored there.")
     if not is_file:  # a pipe would never answer
         raise StorageError(f"{path} cannot be used: it is no plain file; check the name.")
-    with _explained(path), closing(_connected(path, read_only=True)) as db:
+    _check_is_database(path)
+    with _explained(path, NOTHING_WRITTEN), closing(_reading(path)) as db:
         application, version = (db.execute(f"PRAGMA {key}").fetchone()[0] for key in ("application_id", "user_version"))
         if application != APPLICATION_ID:
             raise StorageError(f"{path} is not a run of cylbo; choose another file.")
-        if version != FORMAT:
+        if version not in (2, FORMAT):
             cure = "a newer" if version > FORMAT else "the older"
-            raise StorageError(f"{path} has format {version}, this cylbo reads {FORMAT}; install {cure} cylbo.")
+            raise StorageError(f"{path} has format {version}, this cylbo reads 2 and {FORMAT}; install {cure} cylbo.")
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise StorageError(f"{path} is damaged ({verdict}); restore it from a copy.")
@@ -186,6 +272,9 @@ def read(path: Path) -> Stored:
         header = db.execute("SELECT name, json FROM header").fetchall()
         rows = db.execute("SELECT * FROM trials ORDER BY id").fetchall()
         memory = db.execute("SELECT json FROM memory").fetchone()
+        waiting = db.execute("SELECT id, x FROM waiting ORDER BY id").fetchall() if version > 2 else []
+    if version == 2:
+        rows = [(*row, "{}") for row in rows]
     try:
         run = {name: json.loads(text) for name, text in header}
         space = _space(run)
@@ -194,6 +283,8 @@ def read(path: Path) -> Stored:
             space,
             [_trial(i, row, space) for i, row in enumerate(rows)],
             Memory() if memory is None else _memory_from_json(json.loads(memory[0]), space.domain.dim),
+            [Waiting(int(i), _point(x, space)) for i, x in waiting],
+            version,
         )
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
@@ -205,7 +296,9 @@ def _recognised(path: Path, stored: Stored, run: Stored, given: Collection[str])
         there = stored.carried_over(run.space)
     except ValueError as error:
         raise StorageError(f"{path} holds a run with another space: {error}, or choose another file.") from error
-    begun, called = ({**each.header, "center": each.header["space"]["center"]} for each in (there, run))
+    begun, called = (
+        {**each.header, "center": each.header["space"]["center"], "trials": _told(each.trials)} for each in (there, run)
+    )
     for name in given:
         was, here = json.dumps(begun[name]), json.dumps(called[name])
         if was != here:  # as text: 1 is not True there
@@ -217,10 +310,19 @@ def _recognised(path: Path, stored: Stored, run: Stored, given: Collection[str])
     return there
 
 
+def _told(trials: Sequence[Trial]) -> list[object]:
+    """The evaluations that a run began with, as JSON."""
+    return [
+        [trial.x.tolist(), trial.value, trial.status, trial.std, trial.constraints, trial.reason, trial.metadata]
+        for trial in trials
+        if trial.origin == "told"
+    ]
+
+
 def _created(path: Path, run: Stored) -> sqlite3.Connection:
     """One transaction: a kill leaves the file blank, or whole."""
     texts = [(name, json.dumps(value)) for name, value in run.header.items()]  # not all integers can be written
-    with _explained(path):
+    with _explained(path, NOTHING_WRITTEN):
         db = _connected(path)
         try:
             db.execute("PRAGMA journal_mode=WAL")
@@ -239,9 +341,9 @@ def _created(path: Path, run: Stored) -> sqlite3.Connection:
 def _row(trial: Trial) -> tuple[object, ...]:
     value = trial.value if trial.status == "done" else None
     std = None if math.isnan(trial.std) else trial.std
-    constraints, info = json.dumps(trial.constraints), json.dumps(dict(trial.info))
-    bits = _bits(trial.x)
-    return trial.id, bits, value, trial.status, trial.origin, trial.seconds, trial.reason, std, constraints, info
+    constraints, info, metadata = map(json.dumps, (trial.constraints, trial.info, trial.metadata))
+    about = (trial.status, trial.origin, trial.seconds, trial.reason)
+    return trial.id, _bits(trial.x), value, *about, std, constraints, info, metadata
 
 
 def _bits(x: Array) -> bytes:
@@ -269,25 +371,22 @@ def _space(header: Header) -> Box | Frame:
 
 
 def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
-    number, x, value, status, origin, seconds, reason, std, constraints, info = row
-    told, about = json.loads(constraints), json.loads(info)
-    point = np.frombuffer(x, "<f8").astype(np.float64)
+    number, x, value, status, origin, seconds, reason, std, constraints, info, metadata = row
+    told, about, extra = json.loads(constraints), json.loads(info), json.loads(metadata)
+    point = _point(x, space)
     known = isinstance(value, float) and math.isfinite(value)
     if not (
         number == i
-        and point.shape == (space.dim,)
-        and np.isfinite(point).all()
-        and (known if status == "done" else status in ("open", "failed") and value is None)
+        and (known if status == "done" else status in ("open", "failed", "cancelled") and value is None)
         and (type(origin), type(seconds), type(reason)) == (str, float, str)
         and (std is None or (isinstance(std, float) and math.isfinite(std) and std >= 0.0))
         and isinstance(told, list)
         and all(isinstance(c, float) and math.isfinite(c) for c in told)
         and isinstance(about, dict)
         and all(type(number) in (int, float) for number in about.values())
+        and isinstance(extra, dict)
     ):
         raise ValueError(f"trial {i} is not what it should be")
-    _check_names(point, space)
-    point.flags.writeable = False
     return Trial(
         i,
         point,
@@ -299,8 +398,17 @@ def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         std=math.nan if std is None else std,
         constraints=tuple(told),
         info=about,
+        metadata=extra,
         to_params=space.params,
     )
+
+
+def _point(bits: bytes, space: Box | Frame) -> Array:  # -> (d,)
+    """A point in user units; raises if it is none of the space's."""
+    point = _numbers(np.frombuffer(bits, "<f8").astype(np.float64), space.dim)
+    _check_names(point, space)
+    point.flags.writeable = False
+    return point
 
 
 def _check_names(x: Array, space: Box | Frame) -> None:  # (p,)
@@ -366,9 +474,6 @@ def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     # Autocommit: transactions are written out where they begin and end. Any thread may tell
     whole = path.resolve()
     uri = whole.as_uri() + ("?mode=ro" if read_only else "")
-    # Even to read, SQLite makes files beside; where it cannot and there are none, nobody is writing either
-    if read_only and not os.access(whole.parent, os.W_OK) and not _beside(path, "-wal").exists():
-        uri += "&immutable=1"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA synchronous=FULL")
@@ -378,22 +483,45 @@ def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return db
 
 
+def _reading(path: Path) -> sqlite3.Connection:
+    """A connection to read the file with, which leaves nothing behind.
+
+    To read a file that has a log, SQLite makes files beside it, also where the log is gone because nobody writes. Then
+    the file is whole, so a copy of it in memory serves as well.
+    """
+    log, before = beside(path, "-wal"), path.stat()
+    if not log.exists() and not beside(path, "-journal").exists():
+        content = bytearray(path.read_bytes())
+        after = path.stat()
+        is_whole = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and not log.exists()
+        if is_whole and len(content) >= SMALLEST_FILE:
+            # These say that there is a log, which a database in memory cannot have
+            content[18:20] = b"\1\1"
+            db = sqlite3.connect(":memory:", isolation_level=None)
+            db.deserialize(bytes(content))
+            return db
+    return _connected(path, read_only=True)
+
+
 def _is_blank(path: Path) -> bool:
     """Whether there is no file, or one without anything in it, as a kill while it was made leaves it."""
     if not path.exists() or not path.stat().st_size:
         return True
     if path.stat().st_size < SMALLEST_FILE:  # which SQLite may take for a blank one, and overwrite
         return False
+    _check_is_database(path)
     # Beside a journal lies a file whose very first write was cut off; that only a writer can undo
-    cut_off = _beside(path, "-journal").exists()
-    with _explained(path), closing(_connected(path, read_only=not cut_off)) as db:
+    cut_off = beside(path, "-journal").exists()
+    with _explained(path, NOTHING_WRITTEN), closing(_connected(path) if cut_off else _reading(path)) as db:
         return not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
-def _beside(path: Path, ending: str) -> Path:
-    """A file that belongs to the run's own: the same one, whatever links lead there."""
-    whole = path.resolve()
-    return whole.with_name(whole.name + ending)
+def _check_is_database(path: Path) -> None:
+    """Raise StorageError for a file of another kind, which SQLite would call damaged."""
+    with _explained(path, NOTHING_WRITTEN), path.open("rb") as file:
+        begins = file.read(len(MAGIC))
+    if begins and begins != MAGIC:
+        raise StorageError(f"{path} is not a run of cylbo, and no SQLite file at all; choose another name for the run.")
 
 
 def _where_they_differ(*texts: str) -> list[str]:
@@ -405,37 +533,8 @@ def _where_they_differ(*texts: str) -> list[str]:
     ]
 
 
-def checked_place(path: Path) -> None:
-    """Raise StorageError where no file can be, or where something else than a file is."""
-    if path.is_dir():
-        raise StorageError(f"{path} is a folder; choose the name of a file.")
-    if path.exists() and not path.is_file():
-        raise StorageError(f"{path} is no plain file; choose another name.")
-    if not path.parent.is_dir():
-        raise StorageError(f"there is no folder {path.parent} to keep {path.name} in; make it first.")
-
-
-def _locked(path: Path) -> sqlite3.Connection:
-    """A connection that holds the run's lock as long as it is open."""
-    checked_place(path)
-    beside = _beside(path, "-lock")
-    lock = None
-    try:
-        lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None, check_same_thread=False)
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        if lock is not None:
-            lock.close()
-        if "locked" in str(error):
-            raise StorageError(
-                f"{path} is in use by another optimizer, here or in another process; close() that one or wait for it."
-            ) from error
-        raise StorageError(f"{beside}, which marks {path.name} as in use, cannot be written: {error}.") from error
-    return lock
-
-
 @contextmanager
-def _explained(path: Path, advice: str = "what was told before is in it") -> Iterator[None]:
+def _explained(path: Path, advice: str) -> Iterator[None]:
     try:
         yield
     except StorageError:

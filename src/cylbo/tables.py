@@ -1,8 +1,9 @@
 """Runs as tables for people and other programs, and evaluations out of tables.
 
-One row per trial, the same columns everywhere: id, status, value, std, constraint[0], ..., origin, seconds, reason, and
-the parameters: scalars under their name, arrays as w[0,0], w[0,1], ..., a box without names as x[0], x[1], ... Where
-that would be another's column or begin a formula, `param:` stands before the name: `param:value`.
+One row per trial, the same columns everywhere: id, status, value, std, constraint[0], ..., origin, seconds, reason,
+metadata (a JSON object), and the parameters: scalars under their name, arrays as w[0,0], w[0,1], ..., a box without
+names as x[0], x[1], ... Where that would be another's column or begin a formula, `param:` stands before the name:
+`param:value`.
 
 Numbers have all their digits. In a CSV everything is text, so a string that could be taken for something else (a
 number, True, None, a formula) stands in quotes of its own, as in JSON: 1 is a number there and "1" a string. A
@@ -29,15 +30,16 @@ import numpy as np
 
 from cylbo.box import Bounds, Box
 from cylbo.geometry import Array
+from cylbo.lock import checked_place
+from cylbo.metadata import checked_metadata
 from cylbo.space import Boolean, Categorical, Integer, Parameter, Real, Space
-from cylbo.storage import checked_place
 from cylbo.trial import Direction, Trial
 from cylbo.version import __version__
 
 __all__ = ["dataframe", "earlier", "write_csv", "write_json"]
 
 FIRST = {"id": int, "status": str, "value": float, "std": float}  # then the constraints, then the last
-LAST = {"origin": str, "seconds": float, "reason": str}
+LAST = {"origin": str, "seconds": float, "reason": str, "metadata": str}
 OURS = FIRST | LAST
 THEIRS = {Real: float, Integer: int, Boolean: bool, Categorical: object}
 CONSTRAINT = "constraint["
@@ -72,7 +74,7 @@ def write_json(
     path: str | os.PathLike[str], trials: Sequence[Trial], bounds: Space | Array, direction: Direction
 ) -> None:
     """The table as a list of objects under "trials", beside all that is needed to understand it."""
-    table = _table(trials, bounds)
+    table = _table(trials, bounds) | {"metadata": [trial.metadata for trial in trials]}
     rows = [[None if cell != cell else cell for cell in row] for row in zip(*table.values(), strict=True)]
     if isinstance(bounds, Space):
         space = bounds.to_json()
@@ -80,16 +82,18 @@ def write_json(
         space = {"low": bounds[:, 0].tolist(), "high": bounds[:, 1].tolist()}
     trials_by_name = [dict(zip(table, row, strict=True)) for row in rows]
     document = {"cylbo": __version__, "direction": direction, "space": space, "trials": trials_by_name}
-    # JSON has no word for infinity, which may be a category; a number beyond 1e308 is read as it
-    text = re.sub(r'("(?:[^"\\]|\\.)*")|Infinity', lambda found: found[1] or "1e999", json.dumps(document, indent=1))
+    # JSON has no word for infinity, which may be a category or metadata; a number beyond 1e308 is read as it
+    words = {"Infinity": "1e999", "NaN": "null"}
+    text = json.dumps(document, indent=1)
+    text = re.sub(r'"(?:[^"\\]|\\.)*"|Infinity|NaN', lambda found: words.get(found[0], found[0]), text)
     _replace(path, text + "\n")
 
 
-def earlier(path: str | os.PathLike[str], bounds: Bounds | Space) -> dict[str, Any]:
-    """Evaluations out of a CSV or JSON file, as `x0` and `y0` for a new run.
+def earlier(path: str | os.PathLike[str], bounds: Bounds | Space) -> list[Trial]:
+    """The closed trials in a CSV or JSON file, for a new run to begin with.
 
     ```python
-    opt = cylbo.Optimizer(space, **cylbo.earlier("runs.csv", space))
+    opt = cylbo.Optimizer(space, trials=cylbo.earlier("runs.csv", space))
     ```
 
     The file is one that `Result.to_csv` or `Result.to_json` wrote, or your own: a row per evaluation, in the column
@@ -97,8 +101,9 @@ def earlier(path: str | os.PathLike[str], bounds: Bounds | Space) -> dict[str, A
     Other columns do not matter. CSVs may be separated by commas, tabs or semicolons, then also with decimal commas.
     Values are taken as they are: say `direction="maximize"` to the new run if large ones are good.
 
-    Rows without a finite value are left out, and so are those with a `constraint[...]` above 0: as `x0` and `y0` they
-    would pass for allowed.
+    Failures, noise (`std`), constraints and metadata come along. A row is a failed evaluation if its `status` is
+    "failed", or if its value is NaN or infinite. It is left out if its `status` is "cancelled", or if it has no value
+    yet.
 
     Args:
         path: the file.
@@ -113,15 +118,46 @@ def earlier(path: str | os.PathLike[str], bounds: Bounds | Space) -> dict[str, A
     found, rows = _rows(path, columns)
     _check_columns(path, found, columns)
     limits = [column for column in found if column.startswith(CONSTRAINT)]
-    points, values = [], []
+    to_params = bounds.params if isinstance(bounds, Space) else None
+    trials: list[Trial] = []
     for number, row in rows:
         place = f"in row {number} of {path}"
-        value, *constraints = (_number(row.get(column), f"column {column} {place}") for column in ("value", *limits))
-        if math.isfinite(value) and not any(constraint > 0.0 for constraint in constraints):
-            points.append([_entry(row, column, scalar, place) for column, scalar in columns.items()])
-            values.append(value)
-    x = np.array(points).reshape(len(points), len(columns))
-    return {"x0": [bounds.params(u) for u in x] if isinstance(bounds, Space) else x, "y0": np.array(values)}
+        outcome = _outcome(row, limits, place)
+        if outcome is not None:
+            x = np.array([_entry(row, column, scalar, place) for column, scalar in columns.items()])
+            x.flags.writeable = False
+            trials.append(Trial(len(trials), x, origin="told", to_params=to_params, **outcome))
+    return trials
+
+
+def _outcome(row: Row, limits: Sequence[str], place: str) -> dict[str, Any] | None:
+    """What came of the evaluation in a row, as fields of a trial; None if it has not come to an end."""
+    cell, status = row.get("value"), row.get("status")
+    value = _number(cell, f"column value {place}")
+    has_none = cell in (None, "")
+    if status == "cancelled" or (not math.isfinite(value) and (status == "open" or (has_none and status != "failed"))):
+        return None
+    kept = {"metadata": _metadata(row.get("metadata"))}
+    if status == "failed" or not math.isfinite(value):
+        reason = row.get("reason")
+        return {"status": "failed", "reason": f"its value was {value}" if reason in (None, "") else str(reason), **kept}
+    std = _number(row.get("std"), f"column std {place}")
+    if std < 0.0 or math.isinf(std):
+        raise ValueError(f"column std {place} must be at least 0, or empty if it is not known; got {std}.")
+    told = [_number(row.get(column), f"column {column} {place}") for column in limits]
+    known = [number for number in told if math.isfinite(number)]
+    if known and len(known) < len(told):
+        raise ValueError(f"{place[3:]} must have a number for every constraint or for none; got {told}.")
+    return {"status": "done", "value": value, "std": std, "constraints": tuple(known), **kept}
+
+
+def _metadata(cell: object) -> dict[str, Any]:
+    """What was kept with a trial, out of the cell of a table; what is no JSON object is kept as it is."""
+    if cell in (None, ""):
+        return {}
+    with contextlib.suppress(ValueError):
+        cell = json.loads(cell) if isinstance(cell, str) else cell
+    return checked_metadata(cell if isinstance(cell, dict) else {"metadata": cell})
 
 
 def _table(trials: Sequence[Trial], bounds: Space | Array) -> dict[str, list[Any]]:
@@ -130,7 +166,8 @@ def _table(trials: Sequence[Trial], bounds: Space | Array) -> dict[str, list[Any
     return {
         **{column: [getattr(trial, column) for trial in trials] for column in FIRST},
         **{f"{CONSTRAINT}{k}]": list(cells) for k, cells in enumerate(told)},
-        **{column: [getattr(trial, column) for trial in trials] for column in LAST},
+        **{column: [getattr(trial, column) for trial in trials] for column in LAST if column != "metadata"},
+        "metadata": [json.dumps(trial.metadata) if trial.metadata else "" for trial in trials],
         **{
             column: [scalar.value(trial.x[i : i + 1]) for trial in trials]
             for i, (column, scalar) in enumerate(_columns(bounds).items())

@@ -14,7 +14,7 @@ from cylbo.geometry import Array
 
 __all__ = ["Direction", "History", "NotFiniteError", "Trial", "checked_value", "spelled"]
 
-Status = Literal["open", "done", "failed"]
+Status = Literal["open", "done", "failed", "cancelled"]
 Direction = Literal["minimize", "maximize"]
 
 
@@ -34,6 +34,24 @@ class _ReadOnly(dict[str, Any]):
         return type(self), (dict(self),)
 
 
+class _ReadOnlyList(list[Any]):
+    """The same for a list."""
+
+    _refuse = _ReadOnly._refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = _refuse
+    pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[type[Self], tuple[list[Any]]]:
+        return type(self), (list(self),)
+
+
+def _read_only(json: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The same JSON value, whose dicts and lists stay as they are."""
+    if isinstance(json, Mapping):
+        return _ReadOnly({name: _read_only(value) for name, value in json.items()})
+    return _ReadOnlyList(map(_read_only, json)) if isinstance(json, list | tuple) else json
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """One evaluation: a snapshot, replaced by a new one in the history when its value arrives."""
@@ -48,10 +66,12 @@ class Trial:
     std: float = math.nan  # standard deviation of the value's noise, if it was told
     constraints: tuple[float, ...] = ()  # told with the value; met where <= 0
     info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion, read-only: see `Optimizer.health`
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # what the user wants to keep with it, JSON, read-only
     to_params: Callable[[Array], dict[str, Any]] | None = None  # what gives x its names
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "info", _ReadOnly(self.info))
+        object.__setattr__(self, "metadata", _read_only(self.metadata))
 
     @property
     def params(self) -> dict[str, Any] | None:
@@ -101,9 +121,17 @@ class History:
         """The trial with its outcome, not yet kept; only an open one may be closed."""
         found = self[trial]
         if found.status != "open":
-            was = f"told ({found.value})" if found.status == "done" else f"reported as failed ({found.reason!r})"
-            raise TrialClosedError(f"trial {found.id} was already {was}; ask() for a new one.")
-        return dataclasses.replace(found, **fields)  # type: ignore[arg-type]
+            was = {"done": f"told ({found.value})", "failed": f"reported as failed ({found.reason!r})"}
+            cure = "ask() for a new one"
+            if found.status == "cancelled":
+                cure = "add() its point with the value that it gave after all, or ask() for a new one"
+            raise TrialClosedError(f"trial {found.id} was already {was.get(found.status, found.status)}; {cure}.")
+        # An open trial may hold the reason why it is still open
+        return dataclasses.replace(found, **{"reason": "", **fields})  # type: ignore[arg-type]
+
+    def copy(self) -> "History":
+        """The same record, to which nothing is added."""
+        return History(self._trials, self.direction)
 
     def keep(self, trial: Trial) -> Trial:
         """Take in a new trial, or the outcome of one."""
@@ -144,7 +172,8 @@ class History:
         hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
         numbers_told = tuple(_checked_number(c, f"constraints[{i}]", hint) for i, c in enumerate(constraints))
         for earlier in self.of("done"):
-            if earlier.origin != "told":  # x0 and y0 say nothing of constraints
+            # x0 and y0 say nothing of constraints
+            if earlier.origin != "told" or earlier.constraints:
                 if len(earlier.constraints) != len(numbers_told):
                     raise ValueError(
                         f"expected {len(earlier.constraints)} constraints as with trial {earlier.id}, got "
