@@ -150,6 +150,16 @@ def test_a_run_that_reaches_the_optimum_can_be_drawn():
     convergence([1.0], optimum=1.0).figure.draw_without_rendering()
 
 
+@pytest.mark.parametrize(("level", "over"), [(3.0, True), (0.5, False)])
+def test_the_label_of_a_level_keeps_away_from_the_end_of_the_curve(level, over):
+    axes = convergence([4.0, 1.0], references={"peer": level})
+    axes.figure.draw_without_rendering()
+    (text,) = axes.texts
+    assert (text.get_window_extent().y0 > axes.transData.transform((1, level))[1]) == over
+    end = axes.transData.transform((2, 1.0))[1]
+    assert not text.get_window_extent().y0 < end < text.get_window_extent().y1
+
+
 # ---- several runs
 
 

@@ -133,7 +133,9 @@ def test_a_stream_that_cannot_be_written_does_not_end_the_run(clock, monkeypatch
         def write(self, text):
             raise OSError("no space left on device")
 
-    for stream in (Full(), None):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (Full(), closed, None):
         monkeypatch.setattr(sys, "stderr", stream)
         with ProgressBar(1, shown=True, clock=clock) as bar:
             bar.update(done(), done())

@@ -76,7 +76,9 @@ else:
         """Import `cylbo.plot` when it is asked for, and say of a missing name what to write instead."""
         if name == "plot":
             return importlib.import_module("cylbo.plot")
-        hint = f"write {_INSTEAD[name]}" if name in _INSTEAD else "dir(cylbo) lists the public names"
+        hint = "dir(cylbo) lists the public names"
+        if name in _INSTEAD:
+            hint = f"write {_INSTEAD[name]}"
         raise AttributeError(f"module 'cylbo' has no attribute {name!r}; {hint}")
 
 

@@ -35,11 +35,16 @@ ELSEWHERE = ("told", "added")
 
 
 class _Course(NamedTuple):
-    """The course of a run of n evaluations."""
+    """The course of a run of n evaluations.
 
-    values: Array  # (n,), NaN where an evaluation failed
-    allowed: NDArray[np.bool_]  # (n,) whether there is a value and every constraint is met
-    best: Array  # (n + 1,) the best allowed value after 0, ..., n evaluations, NaN before the first
+    `values` (n,) are NaN where an evaluation failed. `allowed` (n,) says whether there is a value
+    and every constraint is met. `best` (n + 1,) is the best allowed value after 0, ..., n
+    evaluations, NaN before there is one.
+    """
+
+    values: Array
+    allowed: NDArray[np.bool_]
+    best: Array
 
     @property
     def failed(self) -> NDArray[np.bool_]:
@@ -118,7 +123,7 @@ def convergence(
         rows += bool(course.failed.any())
     # The rows of failed evaluations stand below everything else
     axes.margins(y=0.05 + ROW * rows)
-    _draw_levels(axes, levels)
+    _draw_levels(axes, levels, np.array([course.best[-1] for course in courses]))
     side = "below" if direction == "maximize" else "above"
     _finish(axes, longest, "value" if optimum is None else f"value {side} the optimum", title)
     if np.isnan(values).all():
@@ -200,19 +205,22 @@ def _draw(
     return handles
 
 
-def _draw_levels(axes: Any, levels: Mapping[str, float]) -> None:  # noqa: ANN401
+def _draw_levels(axes: Any, levels: Mapping[str, float], ends: Array) -> None:  # noqa: ANN401
+    """Draw levels with their labels at the right, away from where most curves end."""
     for label, level in levels.items():
         axes.axhline(level, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        over = (ends < level).sum() > (ends > level).sum()
         axes.annotate(
             label,
             (1.0, level),
             xycoords=("axes fraction", "data"),
-            xytext=(-4, -3),
+            xytext=(-4, 2 if over else -2),
             textcoords="offset points",
             ha="right",
-            va="top",
+            va="bottom" if over else "top",
             fontsize=8.5,
             color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
         )
 
 
@@ -262,7 +270,8 @@ def _course(run: Run, label: str, sign: float) -> _Course:
     return _Course(value[counted], allowed[counted], np.concatenate([[np.nan], best])[last])
 
 
-def _checked_values(run: ArrayLike, label: str) -> Array:  # -> (n,)
+def _checked_values(run: ArrayLike, label: str) -> Array:
+    """The values (n,) of a run, NaN where one is not finite."""
     expected = "expected a Result, an Optimizer or (n,) values"
     named = f" as {label!r}" if label else ""
     hint = "give a file with path=, several runs one by one or as a dict."

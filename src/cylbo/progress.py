@@ -1,4 +1,4 @@
-"""Progress for people, on the standard error stream: a bar in a terminal, plain lines everywhere else."""
+"""Progress on the standard error stream: a bar in a terminal, plain lines everywhere else."""
 
 import contextlib
 import math
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressBar"]
 
-LATELY = 10  # evaluations, whose durations tell what the next one will take
-BAR = 24  # columns at the most
-SHORT_BAR = 8  # columns at the least; where there are fewer the bar is left out
-BETWEEN_LINES = 1.0  # seconds
+# The number of last evaluations whose durations tell what the next ones will take
+LATELY = 10
+# Columns of the bar at the most and at the least; where there are fewer it is left out
+BAR, SHORT_BAR = 24, 8
+# Seconds from one plain line to the next at the least
+BETWEEN_LINES = 1.0
 
 
 class ProgressBar:
     """Shows evaluations made, the best value, failures, seconds per suggestion and the time left.
 
-    Nothing is shown unless `shown`. In a terminal it is a bar that is redrawn in its place. Where the standard error
-    stream is a pipe, a file or a notebook, it is a plain line, at most once a second and once for the last evaluation.
+    Nothing is shown unless `shown`. In a terminal it is a bar that is redrawn in its place. Where
+    the standard error stream is a pipe, a file or a notebook, it is a plain line, at most once a
+    second and once for the last evaluation.
     """
 
     def __init__(
@@ -40,16 +43,18 @@ class ProgressBar:
         shown: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`done` evaluations of the budget were made before, `failed` of them in vain; `clock` gives seconds."""
+        """Begin after `done` evaluations, of which `failed` failed; `clock` gives seconds."""
         self._budget, self._done, self._failed = budget, done, failed
         self._shown, self._clock = shown, clock
         self._best = math.nan
-        self._seconds: deque[float] = deque(maxlen=LATELY)  # each spent on a suggestion
-        self._ends: deque[float] = deque(maxlen=LATELY + 1)  # when evaluations ended, and before them the beginning
+        # What the last suggestions took, and when the last evaluations began and ended
+        self._seconds: deque[float] = deque(maxlen=LATELY)
+        self._ends: deque[float] = deque(maxlen=LATELY + 1)
         self._began = self._printed = -math.inf
         self._stream: TextIO | None = None
         self._live: Live | None = None
-        self._waiting = True  # what no line has told yet
+        # Whether there is something that no line has told yet
+        self._waiting = True
 
     def __enter__(self) -> Self:
         self._began = self._clock()
@@ -62,7 +67,10 @@ class ProgressBar:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         if self._live is not None:
             self._live.stop()
@@ -119,7 +127,8 @@ class ProgressBar:
         from rich.console import Console
         from rich.live import Live
 
-        # In a terminal rich prints what the objective prints above the bar. Elsewhere it stays in its own stream.
+        # What the objective prints into the terminal goes above the bar. What it prints into a file
+        # or a pipe stays there.
         same = sys.stdout is not None and sys.stdout.isatty()
         console = Console(file=stream, force_jupyter=False, highlight=False)
         return Live(self, console=console, refresh_per_second=4, redirect_stdout=same)
@@ -133,13 +142,18 @@ class ProgressBar:
         if room >= SHORT_BAR:
             full, empty = "#-" if options.ascii_only else "━─"
             filled = round(room * min(self._done / self._budget, 1.0))
-            bar.append(full * filled, "bar.complete").append(empty * (room - filled), "bar.back").append("  ")
+            bar.append(full * filled, "bar.complete")
+            bar.append(empty * (room - filled), "bar.back")
+            bar.append("  ")
         yield bar.append(text)
 
 
 def _redraws(stream: TextIO) -> bool:
     """Whether the stream is a terminal in which a line can be drawn anew."""
-    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    # A stream that was closed is asked in vain
+    with contextlib.suppress(ValueError):
+        return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return False
 
 
 def _minutes(seconds: float) -> str:
