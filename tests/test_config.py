@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cylbo
-from cylbo import maximize, outputs
+from cylbo import ascent, outputs
 from cylbo.acquisition import expected_improvement, log_expected_improvement
 from cylbo.config import resolve_method
 from cylbo.fit import Form
@@ -39,8 +39,8 @@ def test_paper_has_the_numbers_of_the_paper_and_of_the_authors_code():
     assert paper.jitters[0] == pytest.approx(1e-6)
     assert np.allclose(np.diff(np.log10(paper.jitters)), 1.0)
     assert (paper.scaling, paper.acquisition) == (outputs.raw, expected_improvement)
-    assert paper.climb is maximize.climb_until_no_decrease
-    assert (paper.sobol, paper.spray) == (maximize.sobol_window, maximize.reflected_spray)
+    assert paper.climb is ascent.climb_until_no_decrease
+    assert (paper.sobol, paper.spray) == (ascent.sobol_window, ascent.reflected_spray)
     assert (paper.slice_width, paper.tune_widths) == (1.0, False)
     assert (paper.kernel, paper.learn) == (Cylindrical, sampled)
     assert (paper.n_leaders, paper.starts_per_group) == (1, None)  # one spray, one list of starts
@@ -51,8 +51,8 @@ def test_cylinder_takes_the_recommended_rows():
     cylinder = cylbo.METHODS["cylinder"]
     assert cylinder.stabilizer < 1e-8  # sized for float64
     assert (cylinder.scaling, cylinder.acquisition) == (outputs.standardized, log_expected_improvement)
-    assert cylinder.climb is maximize.climb_keeping_best
-    assert (cylinder.sobol, cylinder.spray) == (maximize.sobol_shifted, maximize.projected_spray)
+    assert cylinder.climb is ascent.climb_keeping_best
+    assert (cylinder.sobol, cylinder.spray) == (ascent.sobol_shifted, ascent.projected_spray)
     assert cylinder.tune_widths
     assert cylinder.threads == 1
     assert (cylinder.kernel, cylinder.learn) == (Cylindrical, sampled)
@@ -71,8 +71,8 @@ def test_default_is_a_fitted_process_of_one_of_three_forms():
     # The simplest first, which is taken where there is nothing to choose by
     assert default.forms == (Form(), Form(stretched=True), Form(stretched=True, effects=True))
     assert default.acquisition is log_expected_improvement
-    assert default.spray is maximize.sparse_spray
-    assert default.climb is maximize.climb_quasi_newton
+    assert default.spray is ascent.sparse_spray
+    assert default.climb is ascent.climb_quasi_newton
     assert default.threads == 1
     # Every start that is climbed from can be found, and no group alone can give them all
     assert default.starts_per_group < default.n_starts

@@ -11,6 +11,13 @@ import pytest
 import cylbo
 
 
+def printed(program):
+    """What a new interpreter prints that runs the program without a warning."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
 def isort_style(name):
     """RUF022's order: CONSTANTS, then Classes, then the rest."""
     constant = name.isupper() and len(name) > 1
@@ -24,7 +31,50 @@ def test_all_is_sorted_as_ruff_sorts_it():
 
 def test_all_is_complete():
     public = {name for name, value in vars(cylbo).items() if name[0] != "_" and not isinstance(value, types.ModuleType)}
-    assert set(cylbo.__all__) == public | {"__version__"}
+    # The module of pictures is imported when it is asked for
+    assert set(cylbo.__all__) == public | {"__version__", "plot"}
+
+
+def test_dir_shows_the_public_names_and_no_module_of_the_inside():
+    assert {name for name in dir(cylbo) if name[0] != "_"} == set(cylbo.__all__) - {"__version__"}
+    assert {"__doc__", "__file__", "__name__", "__version__"} <= set(dir(cylbo))
+
+
+def test_plot_is_there_without_an_import_of_its_own():
+    program = "import sys, cylbo; print('cylbo.plot' in sys.modules, callable(cylbo.plot.convergence))"
+    assert printed(program) == "False True"
+
+
+def test_a_star_import_gives_the_public_names():
+    names: dict[str, object] = {}
+    exec("from cylbo import *", names)
+    assert set(names) - {"__builtins__"} == set(cylbo.__all__)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("maximize", r"cylbo\.minimize\(fun, bounds, direction='maximize'\)"),
+        ("maximise", r"cylbo\.minimize\(fun, bounds, direction='maximize'\)"),
+        ("optimise", r"cylbo\.minimize\(fun, bounds\)"),
+        ("study", r"cylbo\.Optimizer\(bounds\)"),
+        ("nothing", r"dir\(cylbo\)"),
+    ],
+)
+def test_a_name_that_is_not_there_says_what_to_write_instead(name, instead):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; .*{instead}"):
+        getattr(cylbo, name)
+
+
+def test_what_is_written_instead_exists():
+    assert cylbo.minimize(lambda x: x[0], [(0, 1)], budget=2, seed=0, direction="maximize").nfev == 2
+    assert cylbo.Optimizer([(0, 1)]).ask().origin == "center"
+
+
+def test_python_proposes_the_public_name_that_is_nearest():
+    program = "import cylbo; cylbo.minimze"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "Did you mean: 'minimize'?" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -49,12 +99,21 @@ def test_errors_can_be_caught_as_the_builtin_they_resemble():
     assert issubclass(cylbo.NotPositiveDefiniteError, ArithmeticError)
 
 
-def test_import_pulls_in_nothing_optional():
-    heavy = ("torch", "matplotlib", "pandas", "gpytorch", "botorch", "sklearn", "cylbo.bench", "cylbo.cli")
-    program = f"import sys, cylbo; print([m for m in {heavy!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-    assert done.stderr == ""
+def test_import_pulls_in_nothing_that_a_script_may_never_use():
+    heavy = (
+        "scipy.stats", "rich", "typer", "matplotlib", "pandas", "torch", "gpytorch", "botorch", "sklearn",
+        "cylbo.bench", "cylbo.cli", "cylbo.plot",
+    )  # fmt: skip
+    assert printed(f"import sys, cylbo; print([m for m in {heavy!r} if m in sys.modules])") == "[]"
+
+
+def test_the_default_method_never_needs_scipy_stats():
+    program = """
+import sys, cylbo
+cylbo.minimize(lambda x: float(x @ x), [(-1, 2)] * 3, budget=12, seed=0)
+print('scipy.stats' in sys.modules)
+"""
+    assert printed(program) == "False"
 
 
 def test_the_version_is_that_of_the_distribution():

@@ -643,10 +643,11 @@ def test_neither_callback_nor_progress_changes_the_run(capsys):
 
 def test_progress_shows_evaluations_best_value_and_seconds(capsys):
     result = run(budget=3, progress=True)
-    shown = capsys.readouterr().out
-    assert "3/3" in shown
-    assert f"best {result.fun:.6g}" in shown
-    assert "s/suggestion" in shown
+    captured = capsys.readouterr()
+    assert "3/3" in captured.err
+    assert f"best {result.fun:.6g}" in captured.err
+    assert "s per suggestion" in captured.err
+    assert captured.out == ""
 
 
 def test_without_progress_nothing_is_printed(capsys):
@@ -658,7 +659,7 @@ def test_without_progress_nothing_is_printed(capsys):
 def test_progress_survives_failures_and_gives_the_terminal_back(capsys):
     out, err = sys.stdout, sys.stderr
     run(lambda x: math.nan, budget=2, progress=True)
-    assert "best -" in capsys.readouterr().out
+    assert "2/2  best -  2 failed" in capsys.readouterr().err
     with pytest.raises(ZeroDivisionError):
         run(lambda x: 1 / 0, progress=True)
     assert sys.stdout is out

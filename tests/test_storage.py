@@ -1127,7 +1127,7 @@ def test_the_budget_counts_what_is_stored(path, options):
 def test_progress_counts_what_is_stored(path, capsys):
     run(budget=3, storage=path)
     run(budget=3, storage=path, resume=True, progress=True)
-    assert "3/3" in capsys.readouterr().out
+    assert "3/3" in capsys.readouterr().err
 
 
 def test_the_callback_gets_new_evaluations_only(path):

@@ -10,6 +10,9 @@ trial = opt.ask()
 opt.tell(trial, 1.0)
 """
 
+import importlib
+import typing
+
 from cylbo.config import DEFAULT, METHODS, PAPER, Config
 from cylbo.errors import (
     CylboError,
@@ -55,4 +58,30 @@ __all__ = [
     "earlier",
     "load",
     "minimize",
+    "plot",
 ]
+
+# Names that a user may try first, and what to write instead
+_INSTEAD = {
+    **dict.fromkeys(["maximize", "maximise"], "cylbo.minimize(fun, bounds, direction='maximize')"),
+    **dict.fromkeys(["minimise", "optimize", "optimise"], "cylbo.minimize(fun, bounds)"),
+    **dict.fromkeys(["Optimiser", "Study", "study", "create_study"], "cylbo.Optimizer(bounds)"),
+}
+
+if typing.TYPE_CHECKING:
+    from cylbo import plot
+else:
+    # Hidden from type checkers, which would otherwise take every misspelt name for an attribute.
+    def __getattr__(name: str) -> object:
+        """Import `cylbo.plot` when it is asked for, and say of a missing name what to write instead."""
+        if name == "plot":
+            return importlib.import_module("cylbo.plot")
+        hint = "dir(cylbo) lists the public names"
+        if name in _INSTEAD:
+            hint = f"write {_INSTEAD[name]}"
+        raise AttributeError(f"module 'cylbo' has no attribute {name!r}; {hint}")
+
+
+def __dir__() -> list[str]:
+    """The public names, and not the modules that they come from."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

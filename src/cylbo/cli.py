@@ -39,9 +39,13 @@ def demo(
         raise typer.BadParameter(f"got {method!r}; choose one of: {', '.join(cylbo.METHODS)}.", param_hint="--method")
     if not plot.parent.is_dir():
         raise typer.BadParameter(f"the folder {str(plot.parent)!r} does not exist.", param_hint="--plot")
-    from cylbo.plot import convergence
-
     console = Console(highlight=False)
+    drawing = _can_draw()
+    if not drawing:
+        # Without markup, in which [plot] would be a style
+        console.print(
+            "There will be no picture: plots need matplotlib (pip install 'cylbo[plot]').", markup=False, soft_wrap=True
+        )
     f = problem("rosenbrock", 20)
     console.print(f"Minimising the 20-d Rosenbrock of the paper, {budget} evaluations, method {method!r}, seed {seed}.")
     console.print(f"It begins at the centre, {f.at_center:.2f}; the optimum is 0.")
@@ -57,11 +61,22 @@ def demo(
     console.print(f"Published, mean of 5 runs of 200 evaluations: BOCK {PAPER_BOCK}, Matern {PAPER_MATERN}.")
     if seconds:
         console.print(f"{sum(seconds) / len(seconds):.2f} s per suggestion on average.")
-    path = convergence(
-        result.func_vals,
-        plot,
-        title=f"20-d Rosenbrock, method {method!r}, seed {seed}",
-        references={"BOCK, published (200 evaluations)": PAPER_BOCK, "centre": f.at_center},
-        optimum=f.minimum,
-    )
-    console.print(f"Convergence plot: {path}")
+    if drawing:
+        cylbo.plot.convergence(
+            result,
+            title=f"20-d Rosenbrock, method {method!r}, seed {seed}",
+            references={"BOCK, published (200 evaluations)": PAPER_BOCK, "centre": f.at_center},
+            optimum=f.minimum,
+            path=plot,
+        )
+        console.print(f"Convergence plot: {plot}", markup=False, soft_wrap=True)
+
+
+def _can_draw() -> bool:
+    """Whether matplotlib is there; if so it draws into files from here on, which needs no display."""
+    try:
+        import matplotlib
+    except ImportError:
+        return False
+    matplotlib.use("Agg")
+    return True

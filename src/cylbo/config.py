@@ -8,7 +8,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 
-from cylbo import maximize, outputs
+from cylbo import ascent, outputs
 from cylbo.acquisition import Acquisition, expected_improvement, log_expected_improvement
 from cylbo.fit import Beliefs, Form
 from cylbo.hyper import Priors
@@ -65,15 +65,15 @@ class Config:
 
     # acquisition and its maximisation
     acquisition: Acquisition = expected_improvement
-    sobol: maximize.Spread = maximize.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
+    sobol: ascent.Spread = ascent.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
     n_sobol: int = 20_000  # Sec. 4
-    spray: maximize.Spray = maximize.reflected_spray
+    spray: ascent.Spray = ascent.reflected_spray
     spray_scales: tuple[float, ...] = (0.002,)  # standard deviations in the box [-1, 1]^d; code
     n_spray: int = 10  # per scale; code
     n_leaders: int = 1  # best points that are sprayed about; code
     n_starts: int = 20  # Sec. 4
     starts_per_group: int | None = None  # at most so many from the spread and from each spray; None: no matter
-    climb: maximize.Climb = maximize.climb_until_no_decrease  # code
+    climb: ascent.Climb = ascent.climb_until_no_decrease  # code
     learning_rate: float = 0.01  # of Adam; code
     max_steps: int = 500  # of Adam; code
 
@@ -147,11 +147,11 @@ CYLINDER = dataclasses.replace(
     tune_widths=True,
     priors=Priors(log_noise=(-22.0, 16.0)),
     acquisition=log_expected_improvement,
-    sobol=maximize.sobol_shifted,
-    spray=maximize.projected_spray,
+    sobol=ascent.sobol_shifted,
+    spray=ascent.projected_spray,
     spray_scales=(0.002, 0.02, 0.2),
     n_spray=100,
-    climb=maximize.climb_keeping_best,
+    climb=ascent.climb_keeping_best,
     max_steps=100,
 )
 
@@ -169,16 +169,16 @@ DEFAULT = dataclasses.replace(
     cover=2,
     repeats=True,
     stabilizer=0.0,  # the nugget that was fitted is enough
-    sobol=maximize.uniform,
+    sobol=ascent.uniform,
     n_sobol=500,
-    spray=maximize.sparse_spray,
+    spray=ascent.sparse_spray,
     spray_scales=(0.001, 0.01, 0.05, 0.2, 0.5),
     n_spray=200,
     n_leaders=5,
     n_starts=6,
     starts_per_group=2,
     screening_share=1.0,
-    climb=maximize.climb_quasi_newton,
+    climb=ascent.climb_quasi_newton,
     max_steps=100,
 )
 

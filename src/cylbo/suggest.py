@@ -17,6 +17,7 @@ from numpy.random import Generator
 from scipy.special import ndtri
 
 from cylbo.acquisition import log_expected_improvement
+from cylbo.ascent import Objective, Slope, best_starts, uniform
 from cylbo.blend import Blend, BlendedGP
 from cylbo.center import CenteredGP
 from cylbo.config import Config
@@ -28,7 +29,6 @@ from cylbo.kernel import Cylindrical
 from cylbo.known import N_JUDGED, Known
 from cylbo.learn import Fits, Learned, State
 from cylbo.limits import Limit, learn_limits, log_chance, log_chance_slope
-from cylbo.maximize import Objective, Slope, best_starts, uniform
 from cylbo.pace import UNLIMITED, Budget, plan
 from cylbo.threads import in_parallel
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.stats import qmc
 
 from cylbo.geometry import Array, Domain
 
@@ -68,6 +67,9 @@ def sobol_shifted(domain: Domain, n: int, rng: Generator) -> Array:  # -> (n, d)
 
 
 def _sobol(dim: int, n: int, rng: Generator) -> Array:  # -> (n, dim)
+    # scipy.stats takes as long to import as everything else together, and the default method has no use for it
+    from scipy.stats import qmc
+
     if dim > qmc.Sobol.MAXDIM:
         return rng.random((n, dim))
     engine = qmc.Sobol(dim, scramble=False)

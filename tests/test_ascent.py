@@ -8,8 +8,7 @@ import scipy.stats
 import torch
 from scipy.stats import qmc
 
-from cylbo.geometry import Domain, Lattice
-from cylbo.maximize import (
+from cylbo.ascent import (
     FEW_COORDINATES,
     FEW_SHARES,
     best_starts,
@@ -23,6 +22,7 @@ from cylbo.maximize import (
     sparse_spray,
     uniform,
 )
+from cylbo.geometry import Domain, Lattice
 
 
 def cube(d, *, within_box=True, low=-1.0, high=1.0):
