@@ -5,6 +5,7 @@ import math
 import numbers
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -94,9 +95,10 @@ BAD_IDS = [
     np.float64(0),
 ]
 BAD_COUNTS = [
-    0, -1, -HUGE, True, False, 1.0, 2.5, math.nan, math.inf, "2", b"2", [], (1,), np.array(2), Fraction(2), Decimal(2),
-    1j, object(), Grumpy(), GrumpyInteger(),
+    0, -1, -HUGE, True, False, -1.0, 0.0, 2.5, math.nan, math.inf, "2", b"2", [], (1,), np.array(2), Fraction(2),
+    Decimal(2), 1j, object(), Grumpy(), GrumpyInteger(),
 ]
+BAD_FLAGS = ["True", "no", "", 0, 1, 1.0, None, [], {}, np.array(True), object(), Grumpy()]
 REASONS = [  # all of them good
     "", "no", None, b"\xff", "\ud800 half", "\0", "x" * 100_000, "'; DROP TABLE trials; --", 3.5, ValueError("why"),
     [1, "\udfff"], "é \U0001f600", object(), np.zeros(3), ENDLESS, math.nan, HUGE, Grumpy(),
@@ -136,13 +138,20 @@ BAD_OPTIONS = {
         [(1, 1 + 1e-12)], [(0.0, 5e-324)], [(0.0, 1e-320), (0, 1)], {"a": (0, 1)}, {(0, 1)}, iter([(0, 1)]),
         np.zeros((2, 2, 2)), np.zeros((0, 2)), [np.datetime64("2020")] * 2, Space, Real(0, 1), {"x": Real(0, 1)},
         np.ma.array([[0.0, 1.0]], mask=[[False, True]]), ENDLESS, [[ENDLESS, 1]], object(), Grumpy(), [Grumpy()],
-        [(0, Grumpy())], [(0, GrumpyInteger())], [(0, Decimal(1))],
+        [(0, Grumpy())], [(0, GrumpyInteger())], [(0, Decimal(1))], np.array([[0.0] * 3, [1.0] * 3]),
+        ([-5, -5], [5, 5]), SimpleNamespace(lb=[0, -math.inf], ub=[1, 1]), SimpleNamespace(lb=0, ub=1),
+        SimpleNamespace(lb=[0] * 2, ub=[1] * 3), SimpleNamespace(lb=Grumpy(), ub=1),
+        SimpleNamespace(lb="a", ub="b"), SimpleNamespace(lb=[0], ub=None),
     ],
-    "seed": [-1, 1.0, "0", True, [1], (), math.nan, 1j, -HUGE, np.array(1), Decimal(1), Grumpy(), GrumpyInteger(), int],
+    "seed": [
+        -1, 1.5, -1.0, math.inf, "0", True, [1], (), math.nan, 1j, -HUGE, np.array(1), Decimal(1), Grumpy(),
+        GrumpyInteger(), int,
+    ],
     "method": ["", "Default", "newton", b"default", None, 1, cylbo.Config, {}, ["default"], Grumpy(), object()],
     "region": ["sphere", "", None, 1, b"box", ["box"], np.array(["box", "ball"]), Grumpy()],
     "direction": ["min", "", None, 1, b"minimize", ["minimize"], np.array(["minimize", "maximize"]), Grumpy()],
-    "noisy": [0, 1, "no", np.bool_(True), [], math.nan, Grumpy()],
+    "sede": [0],
+    "noisy": [0, 1, "no", [], math.nan, Grumpy()],
     "max_suggest_seconds": BAD_LIMITS,
     "max_memory": BAD_LIMITS,
     "center": [
@@ -206,18 +215,20 @@ GOOD_PARAMETERS = {
     Real: [
         *_numbers([(0, 1), (-1e300, 1e300), (Fraction(1, 3), np.float32(1)), (np.int8(-1), 10**20), (0.0, 1e-300)]),
         *_numbers([(1e-300, 1e300), (5e-324, 1.0), (1, 9)], log=True),
-        *_varied("shape", [2, (2, 3), [np.int64(1)], [], ()], 0, 1),
+        *_varied("shape", [2, (2, 3), [np.int64(1)], [], (), 2.0], 0, 1),
+        *_varied("log", [True, False, np.bool_(True)], 1, 2),
         *_varied("default", [0, 1.0, np.float32(0.5), None], 0, 1),
         *_varied("default", [0.5, [0, 1], np.zeros(2)], 0, 1, shape=2),
     ],
     Integer: [
-        *_numbers([(0, 1), (-(2**53), 2**53), (np.int8(1), np.uint64(9))]),
+        *_numbers([(0, 1), (-(2**53), 2**53), (np.int8(1), np.uint64(9)), (0.0, 1e2), (np.float32(1), 2)]),
         *_numbers([(1, 2), (1, 10**6)], log=True),
         *_varied("default", [np.int8(4), 4.0, None], 0, 9),
         *_varied("default", [3, [[1, 2], [3, 1]]], 1, 3, shape=(2, 2)),
     ],
     Categorical: [
         *_varied("choices", [["a", "b"], (None, True, 0, 2.5, "x"), range(5), ["\ud800", "\0"], [math.inf, 1e308]]),
+        *_varied("choices", [np.array([1, 2]), np.array(["a", "b"]), np.array([None, 0.5], object)]),
         *_varied("default", ["b", ..., None], ["a", "b"]),
         *_varied("default", [None, "a"], ["a", None]),
     ],
@@ -244,25 +255,26 @@ BAD_PARAMETERS = {
         *_varied("default", [
             7, [0.5], [0.5, 2.0], [[0.5, 0.5]], False, ENDLESS, np.zeros(3), {},
         ], 0, 1, shape=2),
-        ((0, 1), {"log": Grumpy()}), ((0,), {"high": 1, "width": 2}),
+        *_varied("log", BAD_FLAGS, 1, 2), ((0,), {"high": 1, "width": 2}), ((0, 1), {"lgo": True}),
     ],
     Integer: [
         *_numbers([
-            (0.0, 1), (0, 1.5), ("0", 1), (None, 1), (True, 2), (0, 2**54), (0, HUGE), (1, 0), (1, 1), (0, math.inf),
-            (0, 1j), (Fraction(0), 1), (Grumpy(), 1), (0, GrumpyInteger()), ([0], 1),
+            (0.5, 1), (0, 1.5), (math.nan, 1), ("0", 1), (None, 1), (True, 2), (0, 2**54), (0, HUGE), (1, 0), (1, 1),
+            (0, math.inf), (0, 1j), (Fraction(0), 1), (Grumpy(), 1), (0, GrumpyInteger()), ([0], 1),
         ]),
         *_varied("shape", [0, "a", 10**12], 0, 1),
         *_varied("default", [0.5, "1", 10, True, Grumpy()], 0, 9),
-        ((0, 5), {"log": True}), ((0, 1), {"log": Grumpy()}), ((0, 9), {"shape": 2, "default": [1, 1.5]}),
+        *_varied("log", BAD_FLAGS, 1, 2), ((0, 5), {"log": True}), ((0, 9), {"shape": 2, "default": [1, 1.5]}),
     ],
     Categorical: [
         *_varied("choices", [
             "ab", [], ["a"], [1, 1], [1, True], [0, 0.0], [math.nan, 1], [np.float64(1), 2], [object(), 1], {1, 2},
             None, 3, iter("ab"), {"a": 1, "b": 2}, [[1], [2]], [1j, 2], [b"a", "b"], Grumpy(), [Grumpy(), 1], b"ab",
-            np.array([1, 2]), [Decimal(1), 2],
+            np.array([[1, 2], [3, 4]]), np.array(1), np.ma.array([1, 2, 3], mask=[0, 1, 0]), np.array([1.0, math.nan]),
+            [Decimal(1), 2],
         ]),
         *_varied("default", ["c", 0, ["a"], math.nan, b"a", object(), ENDLESS], ["a", "b"]),
-        ((), {}), ((["a", "b"], 2), {}),
+        ((), {}), ((["a", "b"], 2), {}), (("relu", "gelu"), {}), ((["a", "b"],), {"defaults": "a"}),
     ],
     Space: [
         *[((parameters,), {}) for parameters in (

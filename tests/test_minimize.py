@@ -63,9 +63,11 @@ def test_a_budget_of_one_evaluates_the_centre():
     assert (result.nfev, result.success) == (1, True)
 
 
-@pytest.mark.parametrize("budget", [np.int64(2), np.uint8(2)])
-def test_the_budget_may_be_a_numpy_integer(budget):
-    assert run(budget=budget).nfev == 2
+@pytest.mark.parametrize("budget", [np.int64(2), np.uint8(2), 2.0, np.float32(2)])
+def test_the_budget_may_be_an_integer_of_any_kind(budget):
+    result = run(budget=budget)
+    assert result.nfev == 2
+    assert result.message == "used the budget of 2 evaluations"
 
 
 def test_the_result_is_the_callers_to_change():
@@ -114,7 +116,7 @@ def test_a_shifted_quadratic_in_two_parameters_is_found(name):
 # ---- bad arguments, before anything is evaluated
 
 
-@pytest.mark.parametrize("budget", [0, -1, 1.5, 2.0, True, "10", None, math.nan, math.inf])
+@pytest.mark.parametrize("budget", [0, -1, 1.5, -1.0, True, "10", None, math.nan, math.inf])
 def test_a_bad_budget_gets_a_clear_error(budget):
     fun = Recorded()
     with pytest.raises((ValueError, TypeError), match="budget must be an integer of at least 1, got"):
@@ -141,6 +143,10 @@ def test_a_bad_budget_gets_a_clear_error(budget):
         ({"callback": "stop"}, TypeError, "callback must be callable or None, got 'stop'"),
         ({"on_error": "ignore"}, ValueError, "on_error must be 'raise' or 'fail', got 'ignore'"),
         ({"on_error": None}, ValueError, "on_error must be 'raise' or 'fail', got None"),
+        ({"progress": "no"}, TypeError, "^progress must be True or False, got 'no'"),
+        ({"progress": 1}, TypeError, "^progress must be True or False, got 1"),
+        ({"resume": "yes", "storage": "run.db"}, TypeError, "^resume must be True or False, got 'yes'"),
+        ({"resume": 0}, TypeError, "^resume must be True or False, got 0"),
     ],
 )
 def test_bad_options_get_a_clear_error_before_the_first_evaluation(options, error, message):
@@ -600,7 +606,7 @@ def test_true_and_false_are_values_of_any_kind(kind):
 
 
 def test_what_was_said_of_noise_and_budgets_reaches_the_search():
-    for bad in ("yes", 1, 0.0):
+    for bad in ("yes", 1, 0, 0.0):
         with pytest.raises(TypeError, match="noisy must be True, False or None, got"):
             run(noisy=bad)
     result = run(noisy=False, max_suggest_seconds=1e6, max_memory=1e12, budget=4)

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.arguments import checked_arguments
 from cylbo.box import Bounds, Box, Region
-from cylbo.checks import is_integer
+from cylbo.checks import as_integer, checked_flag
 from cylbo.config import METHODS, PAPER, Config
 from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
@@ -57,6 +58,7 @@ class Result:
         write_json(path, self.trials, self.bounds, self.direction)
 
 
+@checked_arguments()
 def minimize(
     fun: Callable[[Any], float | Mapping[str, Any]],
     bounds: Bounds | Space,
@@ -117,8 +119,9 @@ def minimize(
         raise TypeError(f"callback must be callable or None, got {callback!r}.")
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error must be 'raise' or 'fail', got {on_error!r}.")
-    if not is_integer(budget) or budget < 1:
+    if (evaluations := as_integer(budget)) is None or evaluations < 1:
         raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
+    budget, progress = evaluations, checked_flag(progress, "progress")
     opt = Optimizer(
         bounds,
         seed=seed,

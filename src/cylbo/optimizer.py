@@ -11,8 +11,9 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.arguments import checked_arguments
 from cylbo.box import Bounds, Box, Region
-from cylbo.checks import as_float, checked_numbers, is_integer, is_real
+from cylbo.checks import as_float, as_integer, checked_flag, checked_numbers, is_real
 from cylbo.config import Config, described, resolve_method
 from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
@@ -48,6 +49,7 @@ class Optimizer:
     random numbers.
     """
 
+    @checked_arguments()
     def __init__(
         self,
         bounds: Bounds | Space,
@@ -97,9 +99,9 @@ class Optimizer:
         """
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize', got {direction!r}.")
-        if noisy is not None and not isinstance(noisy, bool):
-            raise TypeError(f"noisy must be True, False or None, got {noisy!r}.")
-        if resume and storage is None:
+        if noisy is not None:
+            noisy = checked_flag(noisy, "noisy", "True, False or None")
+        if checked_flag(resume, "resume") and storage is None:
             raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
         self.config = resolve_method(method)
         self._budget = _checked_budget(max_suggest_seconds, max_memory, self.config)
@@ -150,6 +152,7 @@ class Optimizer:
     def ask(self, n: None = None) -> Trial: ...
     @overload
     def ask(self, n: int) -> list[Trial]: ...
+    @checked_arguments()
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """A new open trial at the most promising point that is not taken yet; or n of them, a batch.
 
@@ -163,11 +166,11 @@ class Optimizer:
         """
         if n is None:
             return self._ask()
-        if not is_integer(n) or n < 1:
+        if (size := as_integer(n)) is None or size < 1:
             raise ValueError(f"n must be an integer of at least 1, got {n!r}; ask() without it gives one trial.")
         batch = [self._ask()]
         with contextlib.suppress(SpaceExhaustedError):
-            while len(batch) < n:
+            while len(batch) < size:
                 batch.append(self._ask())
         return batch
 
@@ -191,6 +194,7 @@ class Optimizer:
         del self._queue[:1]
         return self.history.keep(trial)
 
+    @checked_arguments()
     def tell(
         self,
         trial: Trial | int,
@@ -219,6 +223,7 @@ class Optimizer:
         )
         return self._close(closed)
 
+    @checked_arguments()
     def fail(self, trial: Trial | int, reason: str = "") -> Trial:
         """Record that an open trial gave nothing: where others may fail too is learned, and avoided."""
         return self._close(self.history.closed(trial, status="failed", reason=spelled(reason)))
@@ -394,6 +399,6 @@ def _checked_limit(name: str, value: float | None, config: Config) -> float | No
 def _checked_seed(seed: int | None) -> int:
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    if not is_integer(seed) or seed < 0:
+    if (number := as_integer(seed)) is None or number < 0:
         raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
-    return int(seed)
+    return number
