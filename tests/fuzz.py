@@ -216,6 +216,11 @@ def packed(number):
     return struct.pack("d", number)
 
 
+def number_in(told):
+    """A number, or that in an array of one, as a float."""
+    return float(told.item() if hasattr(told, "item") else told)
+
+
 def bits(trial):
     """All that a trial is, to the last bit."""
     numbers = {name: packed(getattr(trial, name)) for name in ("value", "std", "seconds")}
@@ -419,11 +424,11 @@ class Session:
         )
         if told is None:
             return
-        kept = tuple(float(c) for c in constraints() or ())
+        kept = tuple(number_in(c) for c in constraints() or ())
         self.n_constraints = len(kept)
-        sd = math.nan if std is None else float(std)
-        self._close(told, status="done", value=packed(float(value)), std=packed(sd), constraints=kept)
-        self._note("tell", told.id, float(value), std, kept)
+        sd = math.nan if std is None else number_in(std)
+        self._close(told, status="done", value=packed(number_in(value)), std=packed(sd), constraints=kept)
+        self._note("tell", told.id, number_in(value), std, kept)
 
     def fail(self):
         (trial, kind), reason = self._trial(), self.rng.choice(REASONS)

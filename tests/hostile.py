@@ -43,6 +43,16 @@ class Number:
         return self.content
 
 
+class Tensor:
+    """What NumPy, torch, jax and pandas have in common, with one entry."""
+
+    def __init__(self, content, shape=(1,)):
+        self.content, self.shape = content, shape
+
+    def item(self):
+        return self.content
+
+
 class MuteError(Exception):
     """Cannot be shown."""
 
@@ -65,29 +75,38 @@ ENDLESS.append(ENDLESS)
 # ---- numbers, ids, counts, reasons
 
 NO_NUMBERS = [
-    None, "1.0", "", b"1", 1j, np.complex64(1), Decimal(1), [1.0], (1.0,), [], {}, {1.0}, range(3), np.array([1.0]),
+    None, "1.0", "", b"1", 1j, np.complex64(1), Decimal(1), [1.0], (1.0,), [], {}, {1.0}, range(3), np.array([1.0, 2]),
+    True, False, np.bool_(True), np.array(False), np.array([True]), Tensor(True), Tensor(None), Tensor("1"),
+    Tensor([1.0]), Tensor(1.0, (2,)), Tensor(1.0, 1), Tensor(Grumpy()), np.array(["1"]), np.ma.array([1.0], mask=True),
+    np.array([5], "m8[ns]"), np.timedelta64(5, "ns"),
     np.zeros((2, 3)), np.empty(0), np.array("1"), np.array(None), np.ma.masked, np.datetime64("2020-01-01"),
     np.timedelta64(1, "s"), lambda: 1.0, object(), float, ..., NotImplemented, memoryview(b"1"),
     ENDLESS, Number("1"), Number(None), Grumpy(), GrumpyInteger(), Exception("no"),
 ]
-NANS = [math.nan, np.float32("nan"), np.array(math.nan), Number(math.nan)]
+NANS = [math.nan, np.float32("nan"), np.array(math.nan), Number(math.nan), np.array([math.nan]), Tensor(math.nan)]
 INFINITE = [
     math.inf, -math.inf, np.float16("inf"), np.array(-np.inf), np.longdouble("inf"),
     10**400, -(10**400), HUGE, -HUGE, Fraction(10**400),
 ]
 NOT_FINITE = NANS + INFINITE
 FINITE = [
-    0, 1, -1, 0.5, -0.25, 3.0, -0.0, 1e-3, 7, -2.5, 100.0, True, 10**20, -(10**300), 1e308, -1.7e308, 5e-324, 1e-300,
+    0, 1, -1, 0.5, -0.25, 3.0, -0.0, 1e-3, 7, -2.5, 100.0, 10**20, -(10**300), 1e308, -1.7e308, 5e-324, 1e-300,
     Fraction(1, 3), np.float32(1.5), np.float16(-2), np.int8(-5), np.uint64(2**64 - 1), np.longdouble("2.5"),
-    np.array(3.0), np.array(2), np.array(Fraction(1, 7), object), np.ma.array(1.25), Number(2.5), np.bool_(True),
+    np.array(3.0), np.array(2), np.array(Fraction(1, 7), object), np.ma.array(1.25), Number(2.5),
+    np.array([1.5]), np.array([[-3]]), np.ma.array([0.5], mask=False), Tensor(2.0), Tensor(Fraction(1, 3), (1, 1)),
 ]
-GOOD_STD = [None] * 3 + [0, 0.1, -0.0, 1e300, 5e-324, np.float32(0.5), Fraction(1, 3), 10**10, np.array(0.2), *NANS]
-BAD_STD = [-1, -5e-324, True, False, np.bool_(True), *(thing for thing in NO_NUMBERS if thing is not None), *INFINITE]
-GOOD_CONSTRAINT = [-1.0, 0.0, -0.0, 1.0, -0.3, 1e308, -1e308, 5e-324, Fraction(-1, 3), np.float32(2.0)]
+GOOD_STD = [
+    None, None, None, 0, 0.1, -0.0, 1e300, 5e-324, np.float32(0.5), Fraction(1, 3), 10**10, np.array(0.2), Tensor(0.3),
+    *NANS,
+]
+BAD_STD = [-1, -5e-324, *(thing for thing in NO_NUMBERS if thing is not None), *INFINITE]
+GOOD_CONSTRAINT = [
+    -1.0, 0.0, -0.0, 1.0, -0.3, 1e308, -1e308, 5e-324, Fraction(-1, 3), np.float32(2.0), np.array([-0.5]), Tensor(-2.0),
+]
 BAD_CONSTRAINTS = [
     "12", b"12", {0: 1.0}, {0.5}, 3.0, math.nan, [math.nan], [[1.0]], ["1"], [None], np.array(1.0), np.ones((1, 2)),
     np.array([math.inf]), object(), Grumpy(), [Grumpy()], [10**400], [1j], True, [True], [HUGE], [GrumpyInteger()],
-    [np.ma.masked],
+    [np.ma.masked], [np.bool_(True)], [Tensor(False)], [np.array([1.0, 2.0])],
 ]
 BAD_IDS = [
     -1, 10**6, HUGE, -HUGE, True, False, 0.0, 1.0, math.nan, "0", b"0", None, [0], (0,), {0}, np.array([0]),

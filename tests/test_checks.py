@@ -4,9 +4,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
-from cylbo.checks import as_float, as_integer, checked_flag, is_integer, is_real
+from cylbo.checks import as_float, as_integer, as_scalar, checked_flag, is_integer, is_real
 
 
 @pytest.mark.parametrize("value", [0, -3, 10**400, np.int8(1), np.uint64(2**63)])
@@ -57,6 +59,37 @@ def test_large_integers_keep_every_digit():
 )  # fmt: skip
 def test_everything_else_is_no_integer(value):
     assert as_integer(value) is None
+
+
+ONE_ENTRY = [
+    np.array(2.5), np.array([2.5]), np.array([[2.5]]), np.float32(2.5), np.ma.array([2.5]), np.array([2.5], object),
+    torch.tensor(2.5), torch.tensor([2.5]), torch.tensor([[2.5]], requires_grad=True), pd.Series([2.5]),
+    pd.Series([2.5], index=["a"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ONE_ENTRY, ids=lambda value: f"{type(value).__name__}{np.shape(value)}")
+def test_the_entry_of_an_array_of_one_is_plain_python(value):
+    assert as_scalar(value) == 2.5
+    assert type(as_scalar(value)) is float
+
+
+def test_the_entry_of_a_jax_array_is_plain_python():
+    jnp = pytest.importorskip("jax.numpy")
+    assert as_scalar(jnp.array([2.5])) == 2.5
+    assert type(as_scalar(jnp.array(2.5))) is float
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2.5, "2.5", None, [2.5], {"item": 1}, np.zeros(2), np.empty(0), torch.zeros(2), pd.Series([1.0, 2.0]),
+        np.ma.masked, np.ma.array([2.5], mask=[True]), np.array([5], "M8[ns]"), np.timedelta64(5, "ns"),
+    ],
+    ids=lambda value: f"{type(value).__name__}{value}",
+)  # fmt: skip
+def test_everything_else_stays_as_it_is(value):
+    assert as_scalar(value) is value
 
 
 @pytest.mark.parametrize("value", [True, False, np.True_, np.False_])

@@ -403,9 +403,9 @@ BAD_VALUES = {
         TypeError,
         r"expected one real number, got ndarray of shape \(2,\) for trial",
     ),
-    "array of one": (np.array([1.0]), TypeError, r"got ndarray of shape \(1,\)"),
+    "truth": (True, TypeError, "expected one real number, got True for trial 3; say which number is meant"),
     "list": ([1.0], TypeError, r"got list \[1.0\]"),
-    "none": (None, TypeError, "expected one real number, got NoneType None for trial"),
+    "none": (None, TypeError, "expected one real number, got None for trial 3; did your function return"),
     "complex": (1 + 0j, TypeError, r"expected one real number, got complex \(1\+0j\) for trial"),
 }
 

@@ -15,6 +15,7 @@ __all__ = [
     "are_apart",
     "as_float",
     "as_integer",
+    "as_scalar",
     "checked_flag",
     "checked_numbers",
     "is_integer",
@@ -39,6 +40,16 @@ def as_integer(value: object) -> int | None:
     if is_integer(value) or (isinstance(value, float | np.floating) and value.is_integer()):
         return int(value)
     return None
+
+
+def as_scalar(value: object) -> object:
+    """The entry of an array that has one, of any library and shape; anything else as it is."""
+    shape, item = getattr(value, "shape", None), getattr(value, "item", None)
+    if not isinstance(shape, tuple) or math.prod(shape) != 1 or not callable(item):
+        return value
+    # NumPy's item() would give 0 where the entry is masked, and an integer where it is a date
+    is_date = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "mM"
+    return value if is_date or np.ma.is_masked(value) else item()
 
 
 def checked_flag(value: object, name: str, expected: str = "True or False") -> bool:
