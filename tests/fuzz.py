@@ -39,6 +39,7 @@ from hostile import (
     ACTS,
     BAD_CONSTRAINTS,
     BAD_COUNTS,
+    BAD_FLAGS,
     BAD_IDS,
     BAD_NAMES,
     BAD_OPTIONS,
@@ -160,7 +161,7 @@ def good_options(rng, place):
     name = rng.choice(["default"] * 6 + list(METHODS))
     options = {
         "bounds": place.bounds,
-        "seed": rng.choice([0, 1, 7, 2**70, np.int64(3), np.uint8(200), 123456]),
+        "seed": rng.choice([0, 1, 7, 2**70, np.int64(3), np.uint8(200), 123456, 3.0]),
         "method": "default" if name == "default" and rng.random() < 0.05 else METHODS[name],
     }
     if rng.random() < 0.3:
@@ -172,7 +173,7 @@ def good_options(rng, place):
             options["y0"] = [rng.choice([0.0, 1.0, -2.5, 1e300, rng.gauss(0.0, 1.0)]) for _ in points]
     if not place.named and place.high.max() < 1e300 and rng.random() < 0.2:
         options["region"] = "ball"
-    for key, choices in (("direction", ["minimize", "maximize"]), ("noisy", [None, True, False])):
+    for key, choices in (("direction", ["minimize", "maximize"]), ("noisy", [None, True, False, np.False_])):
         if rng.random() < 0.4:
             options[key] = rng.choice(choices)
     if name == "default" and rng.random() < 0.15:
@@ -213,6 +214,11 @@ def mutated(rng, tree):
 def packed(number):
     """A float to the last bit: -0.0 is not 0.0, and NaN is NaN."""
     return struct.pack("d", number)
+
+
+def number_in(told):
+    """A number, or that in an array of one, as a float."""
+    return float(told.item() if hasattr(told, "item") else told)
 
 
 def bits(trial):
@@ -372,7 +378,7 @@ class Session:
     # ---- ask, tell, fail, look
 
     def ask(self):
-        counts = [None] * 6 + [1, 2, 3, np.int64(2)] + [10**9, HUGE] * (self.place.n_points < 20)
+        counts = [None] * 6 + [1, 2, 3.0, np.int64(2)] + [10**9, HUGE] * (self.place.n_points < 20)
         n, is_good = self._draw(counts, BAD_COUNTS, 0.25)
         known = {t.x.tobytes() for t in self.opt.trials}
         refusals = (cylbo.StorageError,) if self.is_closed else ()
@@ -418,11 +424,11 @@ class Session:
         )
         if told is None:
             return
-        kept = tuple(float(c) for c in constraints() or ())
+        kept = tuple(number_in(c) for c in constraints() or ())
         self.n_constraints = len(kept)
-        sd = math.nan if std is None else float(std)
-        self._close(told, status="done", value=packed(float(value)), std=packed(sd), constraints=kept)
-        self._note("tell", told.id, float(value), std, kept)
+        sd = math.nan if std is None else number_in(std)
+        self._close(told, status="done", value=packed(number_in(value)), std=packed(sd), constraints=kept)
+        self._note("tell", told.id, number_in(value), std, kept)
 
     def fail(self):
         (trial, kind), reason = self._trial(), self.rng.choice(REASONS)
@@ -643,7 +649,8 @@ class Session:
             if quits is not None and len(played) == quits_after:
                 throw(quits)
 
-        options = {**good_options(rng, place), "budget": budget, "on_error": on_error, "callback": callback}
+        options = {**good_options(rng, place), "on_error": on_error, "callback": callback}
+        options["budget"] = rng.choice([budget, float(budget)])
         if rng.random() < 0.4:
             options["storage"] = path
         if rng.random() < 0.3:
@@ -681,11 +688,12 @@ class Session:
             require(every(opt.trials) == every(result.trials), "the run could not go on")
 
     def _bad_loop(self, options):
-        name = self.rng.choice(["fun", "budget", "callback", "on_error", "others"])
+        name = self.rng.choice(["fun", "budget", "callback", "on_error", "progress", "resume", "others"])
         if name == "others":
             return spoiled(self.rng, options)
         no_function = [3, "raise!", b"raise", [], Grumpy(), np.zeros(2)]
-        return options | {name: self.rng.choice(BAD_COUNTS if name == "budget" else no_function)}
+        bad = {"budget": BAD_COUNTS, "progress": BAD_FLAGS, "resume": BAD_FLAGS}
+        return options | {name: self.rng.choice(bad.get(name, no_function))}
 
     def load(self):
         """A file that may hold anything."""

@@ -5,6 +5,7 @@ import math
 import numbers
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -42,6 +43,16 @@ class Number:
         return self.content
 
 
+class Tensor:
+    """What NumPy, torch, jax and pandas have in common, with one entry."""
+
+    def __init__(self, content, shape=(1,)):
+        self.content, self.shape = content, shape
+
+    def item(self):
+        return self.content
+
+
 class MuteError(Exception):
     """Cannot be shown."""
 
@@ -64,29 +75,38 @@ ENDLESS.append(ENDLESS)
 # ---- numbers, ids, counts, reasons
 
 NO_NUMBERS = [
-    None, "1.0", "", b"1", 1j, np.complex64(1), Decimal(1), [1.0], (1.0,), [], {}, {1.0}, range(3), np.array([1.0]),
+    None, "1.0", "", b"1", 1j, np.complex64(1), Decimal(1), [1.0], (1.0,), [], {}, {1.0}, range(3), np.array([1.0, 2]),
+    True, False, np.bool_(True), np.array(False), np.array([True]), Tensor(True), Tensor(None), Tensor("1"),
+    Tensor([1.0]), Tensor(1.0, (2,)), Tensor(1.0, 1), Tensor(Grumpy()), np.array(["1"]), np.ma.array([1.0], mask=True),
+    np.array([5], "m8[ns]"), np.timedelta64(5, "ns"),
     np.zeros((2, 3)), np.empty(0), np.array("1"), np.array(None), np.ma.masked, np.datetime64("2020-01-01"),
     np.timedelta64(1, "s"), lambda: 1.0, object(), float, ..., NotImplemented, memoryview(b"1"),
     ENDLESS, Number("1"), Number(None), Grumpy(), GrumpyInteger(), Exception("no"),
 ]
-NANS = [math.nan, np.float32("nan"), np.array(math.nan), Number(math.nan)]
+NANS = [math.nan, np.float32("nan"), np.array(math.nan), Number(math.nan), np.array([math.nan]), Tensor(math.nan)]
 INFINITE = [
     math.inf, -math.inf, np.float16("inf"), np.array(-np.inf), np.longdouble("inf"),
     10**400, -(10**400), HUGE, -HUGE, Fraction(10**400),
 ]
 NOT_FINITE = NANS + INFINITE
 FINITE = [
-    0, 1, -1, 0.5, -0.25, 3.0, -0.0, 1e-3, 7, -2.5, 100.0, True, 10**20, -(10**300), 1e308, -1.7e308, 5e-324, 1e-300,
+    0, 1, -1, 0.5, -0.25, 3.0, -0.0, 1e-3, 7, -2.5, 100.0, 10**20, -(10**300), 1e308, -1.7e308, 5e-324, 1e-300,
     Fraction(1, 3), np.float32(1.5), np.float16(-2), np.int8(-5), np.uint64(2**64 - 1), np.longdouble("2.5"),
-    np.array(3.0), np.array(2), np.array(Fraction(1, 7), object), np.ma.array(1.25), Number(2.5), np.bool_(True),
+    np.array(3.0), np.array(2), np.array(Fraction(1, 7), object), np.ma.array(1.25), Number(2.5),
+    np.array([1.5]), np.array([[-3]]), np.ma.array([0.5], mask=False), Tensor(2.0), Tensor(Fraction(1, 3), (1, 1)),
 ]
-GOOD_STD = [None] * 3 + [0, 0.1, -0.0, 1e300, 5e-324, np.float32(0.5), Fraction(1, 3), 10**10, np.array(0.2), *NANS]
-BAD_STD = [-1, -5e-324, True, False, np.bool_(True), *(thing for thing in NO_NUMBERS if thing is not None), *INFINITE]
-GOOD_CONSTRAINT = [-1.0, 0.0, -0.0, 1.0, -0.3, 1e308, -1e308, 5e-324, Fraction(-1, 3), np.float32(2.0)]
+GOOD_STD = [
+    None, None, None, 0, 0.1, -0.0, 1e300, 5e-324, np.float32(0.5), Fraction(1, 3), 10**10, np.array(0.2), Tensor(0.3),
+    *NANS,
+]
+BAD_STD = [-1, -5e-324, *(thing for thing in NO_NUMBERS if thing is not None), *INFINITE]
+GOOD_CONSTRAINT = [
+    -1.0, 0.0, -0.0, 1.0, -0.3, 1e308, -1e308, 5e-324, Fraction(-1, 3), np.float32(2.0), np.array([-0.5]), Tensor(-2.0),
+]
 BAD_CONSTRAINTS = [
     "12", b"12", {0: 1.0}, {0.5}, 3.0, math.nan, [math.nan], [[1.0]], ["1"], [None], np.array(1.0), np.ones((1, 2)),
     np.array([math.inf]), object(), Grumpy(), [Grumpy()], [10**400], [1j], True, [True], [HUGE], [GrumpyInteger()],
-    [np.ma.masked],
+    [np.ma.masked], [np.bool_(True)], [Tensor(False)], [np.array([1.0, 2.0])],
 ]
 BAD_IDS = [
     -1, 10**6, HUGE, -HUGE, True, False, 0.0, 1.0, math.nan, "0", b"0", None, [0], (0,), {0}, np.array([0]),
@@ -94,9 +114,10 @@ BAD_IDS = [
     np.float64(0),
 ]
 BAD_COUNTS = [
-    0, -1, -HUGE, True, False, 1.0, 2.5, math.nan, math.inf, "2", b"2", [], (1,), np.array(2), Fraction(2), Decimal(2),
-    1j, object(), Grumpy(), GrumpyInteger(),
+    0, -1, -HUGE, True, False, -1.0, 0.0, 2.5, math.nan, math.inf, "2", b"2", [], (1,), np.array(2), Fraction(2),
+    Decimal(2), 1j, object(), Grumpy(), GrumpyInteger(),
 ]
+BAD_FLAGS = ["True", "no", "", 0, 1, 1.0, None, [], {}, np.array(True), object(), Grumpy()]
 REASONS = [  # all of them good
     "", "no", None, b"\xff", "\ud800 half", "\0", "x" * 100_000, "'; DROP TABLE trials; --", 3.5, ValueError("why"),
     [1, "\udfff"], "é \U0001f600", object(), np.zeros(3), ENDLESS, math.nan, HUGE, Grumpy(),
@@ -136,13 +157,20 @@ BAD_OPTIONS = {
         [(1, 1 + 1e-12)], [(0.0, 5e-324)], [(0.0, 1e-320), (0, 1)], {"a": (0, 1)}, {(0, 1)}, iter([(0, 1)]),
         np.zeros((2, 2, 2)), np.zeros((0, 2)), [np.datetime64("2020")] * 2, Space, Real(0, 1), {"x": Real(0, 1)},
         np.ma.array([[0.0, 1.0]], mask=[[False, True]]), ENDLESS, [[ENDLESS, 1]], object(), Grumpy(), [Grumpy()],
-        [(0, Grumpy())], [(0, GrumpyInteger())], [(0, Decimal(1))],
+        [(0, Grumpy())], [(0, GrumpyInteger())], [(0, Decimal(1))], np.array([[0.0] * 3, [1.0] * 3]),
+        ([-5, -5], [5, 5]), SimpleNamespace(lb=[0, -math.inf], ub=[1, 1]), SimpleNamespace(lb=0, ub=1),
+        SimpleNamespace(lb=[0] * 2, ub=[1] * 3), SimpleNamespace(lb=Grumpy(), ub=1),
+        SimpleNamespace(lb="a", ub="b"), SimpleNamespace(lb=[0], ub=None),
     ],
-    "seed": [-1, 1.0, "0", True, [1], (), math.nan, 1j, -HUGE, np.array(1), Decimal(1), Grumpy(), GrumpyInteger(), int],
+    "seed": [
+        -1, 1.5, -1.0, math.inf, "0", True, [1], (), math.nan, 1j, -HUGE, np.array(1), Decimal(1), Grumpy(),
+        GrumpyInteger(), int,
+    ],
     "method": ["", "Default", "newton", b"default", None, 1, cylbo.Config, {}, ["default"], Grumpy(), object()],
     "region": ["sphere", "", None, 1, b"box", ["box"], np.array(["box", "ball"]), Grumpy()],
     "direction": ["min", "", None, 1, b"minimize", ["minimize"], np.array(["minimize", "maximize"]), Grumpy()],
-    "noisy": [0, 1, "no", np.bool_(True), [], math.nan, Grumpy()],
+    "sede": [0],
+    "noisy": [0, 1, "no", [], math.nan, Grumpy()],
     "max_suggest_seconds": BAD_LIMITS,
     "max_memory": BAD_LIMITS,
     "center": [
@@ -206,18 +234,20 @@ GOOD_PARAMETERS = {
     Real: [
         *_numbers([(0, 1), (-1e300, 1e300), (Fraction(1, 3), np.float32(1)), (np.int8(-1), 10**20), (0.0, 1e-300)]),
         *_numbers([(1e-300, 1e300), (5e-324, 1.0), (1, 9)], log=True),
-        *_varied("shape", [2, (2, 3), [np.int64(1)], [], ()], 0, 1),
+        *_varied("shape", [2, (2, 3), [np.int64(1)], [], (), 2.0], 0, 1),
+        *_varied("log", [True, False, np.bool_(True)], 1, 2),
         *_varied("default", [0, 1.0, np.float32(0.5), None], 0, 1),
         *_varied("default", [0.5, [0, 1], np.zeros(2)], 0, 1, shape=2),
     ],
     Integer: [
-        *_numbers([(0, 1), (-(2**53), 2**53), (np.int8(1), np.uint64(9))]),
+        *_numbers([(0, 1), (-(2**53), 2**53), (np.int8(1), np.uint64(9)), (0.0, 1e2), (np.float32(1), 2)]),
         *_numbers([(1, 2), (1, 10**6)], log=True),
         *_varied("default", [np.int8(4), 4.0, None], 0, 9),
         *_varied("default", [3, [[1, 2], [3, 1]]], 1, 3, shape=(2, 2)),
     ],
     Categorical: [
         *_varied("choices", [["a", "b"], (None, True, 0, 2.5, "x"), range(5), ["\ud800", "\0"], [math.inf, 1e308]]),
+        *_varied("choices", [np.array([1, 2]), np.array(["a", "b"]), np.array([None, 0.5], object)]),
         *_varied("default", ["b", ..., None], ["a", "b"]),
         *_varied("default", [None, "a"], ["a", None]),
     ],
@@ -244,25 +274,26 @@ BAD_PARAMETERS = {
         *_varied("default", [
             7, [0.5], [0.5, 2.0], [[0.5, 0.5]], False, ENDLESS, np.zeros(3), {},
         ], 0, 1, shape=2),
-        ((0, 1), {"log": Grumpy()}), ((0,), {"high": 1, "width": 2}),
+        *_varied("log", BAD_FLAGS, 1, 2), ((0,), {"high": 1, "width": 2}), ((0, 1), {"lgo": True}),
     ],
     Integer: [
         *_numbers([
-            (0.0, 1), (0, 1.5), ("0", 1), (None, 1), (True, 2), (0, 2**54), (0, HUGE), (1, 0), (1, 1), (0, math.inf),
-            (0, 1j), (Fraction(0), 1), (Grumpy(), 1), (0, GrumpyInteger()), ([0], 1),
+            (0.5, 1), (0, 1.5), (math.nan, 1), ("0", 1), (None, 1), (True, 2), (0, 2**54), (0, HUGE), (1, 0), (1, 1),
+            (0, math.inf), (0, 1j), (Fraction(0), 1), (Grumpy(), 1), (0, GrumpyInteger()), ([0], 1),
         ]),
         *_varied("shape", [0, "a", 10**12], 0, 1),
         *_varied("default", [0.5, "1", 10, True, Grumpy()], 0, 9),
-        ((0, 5), {"log": True}), ((0, 1), {"log": Grumpy()}), ((0, 9), {"shape": 2, "default": [1, 1.5]}),
+        *_varied("log", BAD_FLAGS, 1, 2), ((0, 5), {"log": True}), ((0, 9), {"shape": 2, "default": [1, 1.5]}),
     ],
     Categorical: [
         *_varied("choices", [
             "ab", [], ["a"], [1, 1], [1, True], [0, 0.0], [math.nan, 1], [np.float64(1), 2], [object(), 1], {1, 2},
             None, 3, iter("ab"), {"a": 1, "b": 2}, [[1], [2]], [1j, 2], [b"a", "b"], Grumpy(), [Grumpy(), 1], b"ab",
-            np.array([1, 2]), [Decimal(1), 2],
+            np.array([[1, 2], [3, 4]]), np.array(1), np.ma.array([1, 2, 3], mask=[0, 1, 0]), np.array([1.0, math.nan]),
+            [Decimal(1), 2],
         ]),
         *_varied("default", ["c", 0, ["a"], math.nan, b"a", object(), ENDLESS], ["a", "b"]),
-        ((), {}), ((["a", "b"], 2), {}),
+        ((), {}), ((["a", "b"], 2), {}), (("relu", "gelu"), {}), ((["a", "b"],), {"defaults": "a"}),
     ],
     Space: [
         *[((parameters,), {}) for parameters in (

@@ -1,9 +1,11 @@
 """Bounds and centre: what is refused, and user units <-> ball coordinates."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,6 +126,8 @@ def test_the_box_clips_and_the_ball_does_not():
         np.array([[0, 1], [2, 3]]),
         np.array([[0, 1], [2, 3]], dtype=np.float32),
         np.array([[0, 2], [1, 3]]).T,
+        scipy.optimize.Bounds([0, 2], [1, 3]),
+        SimpleNamespace(lb=(0, 2), ub=[1, 3]),
     ],
 )
 def test_bounds_come_in_many_forms(bounds):
@@ -131,6 +135,63 @@ def test_bounds_come_in_many_forms(bounds):
     assert space.low.tolist() == [0.0, 2.0]
     assert space.high.tolist() == [1.0, 3.0]
     assert space.low.dtype == np.float64
+
+
+def test_one_number_of_scipys_bounds_holds_for_all_parameters():
+    for make in (scipy.optimize.Bounds, lambda lb, ub: SimpleNamespace(lb=lb, ub=ub)):
+        assert Box(make(-1, [1, 2, 3])).bounds.tolist() == [[-1, 1], [-1, 2], [-1, 3]]
+        assert Box(make([-1, -2], 3)).bounds.tolist() == [[-1, 3], [-2, 3]]
+
+
+def test_scipys_bounds_do_for_a_whole_run():
+    bounds = scipy.optimize.Bounds([0, 2], [1, 6])
+    result = cylbo.minimize(lambda x: x.sum(), bounds, budget=2, seed=0)
+    assert result.x_iters[0].tolist() == [0.5, 4.0]
+    assert result.bounds.tolist() == [[0, 1], [2, 6]]
+
+
+@pytest.mark.parametrize(
+    ("lb", "ub", "message"),
+    [
+        ([0, -math.inf], [1, 1], r"must be finite.*parameter 1 has \(-inf, 1.0\)"),
+        ([0, 0], math.inf, r"must be finite.*parameter 0 has \(0.0, inf\)"),
+        ([0, 2], [1, 1], r"parameter 1 are reversed: \(2.0, 1.0\); swap them\.$"),
+        ([0, 0], [1, 1, 1], r"lb and bounds.ub must have one number per parameter, got shapes \(2,\) and \(3,\)"),
+        (0, 1, r"shape \(d, 2\).*got \(2,\)"),
+        ([], [], r"shape \(d, 2\).*got \(0, 2\)\.$"),
+        ([[0, 0]], [[1, 1]], r"shape \(d, 2\).*got \(1, 2, 2\)"),
+        ([1, 1], [0, 2], r"parameter 0 are reversed: \(1.0, 0.0\); swap them\.$"),
+    ],
+)
+def test_bad_bounds_of_scipy_get_a_clear_error(lb, ub, message):
+    with pytest.raises(ValueError, match=message):
+        Box(SimpleNamespace(lb=lb, ub=ub))
+    with pytest.raises(TypeError, match=r"bounds\.ub must be an array of numbers, got 'high'"):
+        Box(SimpleNamespace(lb=lb, ub="high"))
+
+
+@pytest.mark.parametrize("bounds", [np.array([[0.0] * 5, [1.0] * 5]), ([0, 0, 0], [1, 1, 1]), [[0], [1]]])
+def test_rows_of_lows_and_highs_are_told_to_be_transposed(bounds):
+    said = "bounds must have shape (d, 2), one (low, high) per parameter, got {}; transpose them: np.transpose(bounds)."
+    with pytest.raises(ValueError, match="bounds must") as caught:
+        Box(bounds)
+    assert str(caught.value) == said.format(np.shape(bounds))
+
+
+@pytest.mark.parametrize("bounds", [([-5, -5], [5, 5]), [(1, 0), (3, 2)], np.array([[2.0, 2.0], [4.0, 3.0]])])
+def test_two_rows_that_are_lows_and_highs_by_the_look_of_them_are_told_to_be_transposed(bounds):
+    said = r"low < high; those of parameter 0 are .*\. They look like \(\[lows\], \[highs\]\): if so, transpose them"
+    with pytest.raises(ValueError, match=said):
+        Box(bounds)
+    low, high = np.array(bounds, float)
+    assert Box(np.transpose(bounds)).bounds.tolist() == np.stack([low, high], -1).tolist()
+
+
+@pytest.mark.parametrize("bounds", [[(1, 0), (0, 3)], [(5, 5), (1, 9)], [(1, 0), (2, 3), (3, 4)], [(1, 0)]])
+def test_rows_that_are_wrong_either_way_are_not(bounds):
+    with pytest.raises(ValueError, match="low < high") as caught:
+        Box(bounds)
+    assert "transpose" not in str(caught.value)
 
 
 def test_bounds_and_centre_are_copied():

@@ -170,10 +170,10 @@ anything = st.one_of(
 
 
 def finite(value):
-    """The float that a real number is, None if it is none: NumPy's arrays without dimensions are numbers."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
+    """The float that a real number is, None if it is none: NumPy's arrays of one number are numbers, dates are not."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind not in "mM":
         value = value.item()
-    if not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     try:
         return float(value) if math.isfinite(value) else None

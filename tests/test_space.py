@@ -7,7 +7,9 @@ import sys
 from enum import StrEnum
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -525,7 +527,7 @@ def test_a_bad_default_gets_a_clear_error(make, error, message):
         (lambda: Integer(0, 5, log=True), r"Integer on a log scale expected low > 0"),
         (lambda: Integer(5, 0), r"Integer expected low < high, got \(5, 0\)"),
         (lambda: Integer(5, 5), r"Integer expected low < high, got \(5, 5\); leave a parameter that is fixed out"),
-        (lambda: Integer(0.0, 5), r"Integer expected integers"),
+        (lambda: Integer(0.5, 5), r"Integer expected integers"),
         (lambda: Integer(0, 5.5), r"Integer expected integers"),
         (lambda: Integer(0, True), r"Integer expected integers"),
         (lambda: Integer("0", 5), r"Integer expected integers"),
@@ -540,7 +542,7 @@ def test_bad_bounds_get_a_clear_error(make, message):
         make()
 
 
-@pytest.mark.parametrize("shape", [0, -1, 2.0, True, None, "23", (2, 0), (2, 1.0), (True,), ((1,),), ["a"], {2}])
+@pytest.mark.parametrize("shape", [0, -1, 2.5, True, None, "23", (2, 0), (2, 1.5), (True,), ((1,),), ["a"], {2}])
 @pytest.mark.parametrize("kind", [Real, Integer])
 def test_a_bad_shape_gets_a_clear_error(kind, shape):
     with pytest.raises(ValueError, match=f"{kind.__name__} expected a shape of positive integers, got"):
@@ -556,11 +558,38 @@ def test_more_numbers_than_memory_get_a_clear_error(kind, shape):
         kind(0, 1, shape=shape)
 
 
-@pytest.mark.parametrize("shape", [3, (3,), [3], np.int64(3), (np.int8(3),)])
+@pytest.mark.parametrize("shape", [3, (3,), [3], np.int64(3), (np.int8(3),), 3.0, [3.0]])
 def test_a_shape_may_be_a_number_or_a_sequence(shape):
     parameter = Real(0, 1, shape=shape)
     assert parameter.shape == (3,)
     assert type(parameter.shape[0]) is int
+
+
+def test_integers_may_be_bounded_by_floats_without_a_fraction():
+    assert repr(Integer(1.0, 5.0)) == repr(Integer(np.float32(1), 5)) == "Integer(1, 5)"
+    assert repr(Integer(1.0, 1e3, log=True)) == "Integer(1, 1000, log=True)"
+    assert Space(k=Integer(-3.0, 2)) == Space(k=Integer(-3, 2))
+
+
+@pytest.mark.parametrize("log", ["True", "", "log", 1, 0, None, [], np.array(True)])
+@pytest.mark.parametrize("kind", [Real, Integer])
+def test_a_log_that_is_neither_true_nor_false_gets_a_clear_error(kind, log):
+    with pytest.raises(TypeError, match=f"^log of {kind.__name__} must be True or False, got "):
+        kind(1, 2, log=log)
+    assert Space(a=kind(1, 2, log=np.True_)) == Space(a=kind(1, 2, log=True))
+
+
+CHOICES = [np.array(["relu", "gelu"]), np.arange(3), np.array([0.5, 2.0]), np.array([True, False])]
+CHOICES += [np.array(["a", None, 1], object), pd.Series(["x", "y"]), pd.Index([4, 8]), torch.tensor([1, 2])]
+
+
+@pytest.mark.parametrize("choices", CHOICES, ids=repr)
+def test_choices_may_be_an_array_and_become_plain_python(choices):
+    parameter = Categorical(choices, default=choices.tolist()[-1])
+    assert list(parameter.choices) == choices.tolist()
+    assert not any(isinstance(choice, np.generic) for choice in parameter.choices)
+    assert Space(c=parameter) == Space(c=Categorical(choices.tolist(), default=choices.tolist()[-1]))
+    assert Space.from_json(json.loads(json.dumps(Space(c=parameter).to_json()))) == Space(c=parameter)
 
 
 class Colour(StrEnum):
@@ -577,6 +606,13 @@ class Colour(StrEnum):
         ({"a", "b"}, ValueError, "at least two choices in a list"),
         (3, ValueError, "at least two choices in a list, got 3"),
         (None, ValueError, "at least two choices in a list, got None"),
+        (np.array("ab"), ValueError, "at least two choices in a list, got array"),
+        (np.array([["a", "b"], ["c", "d"]]), ValueError, "at least two choices in a list, got array"),
+        (np.array(["a"]), ValueError, "at least two choices in a list, got array.*; leave a parameter that is fixed"),
+        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), ValueError, "at least two choices in a list, got masked_array"),
+        (np.array([1.0, math.nan]), ValueError, "told apart, got NaN"),
+        (np.array(["2020"], "M8[D]").repeat(2), TypeError, "of plain Python, got datetime.date"),
+        (np.array([1, 1]), ValueError, "different choices, got 1 twice"),
         (["a", "b", "a"], ValueError, "different choices, got 'a' twice"),
         ([0, 1, True], ValueError, "different choices, got True twice"),
         ([1, 1.0], ValueError, "different choices, got 1.0 twice"),

@@ -7,7 +7,9 @@ import pickle
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import cylbo
 from cylbo.trial import History, checked_value
@@ -164,6 +166,13 @@ def test_a_failed_trial_is_never_the_best(history):
         (np.float32(0.5), 0.5),
         (np.int8(-3), -3.0),
         (np.array(4.0), 4.0),
+        (np.array([4.0]), 4.0),
+        (np.array([[4]]), 4.0),
+        (np.array([Fraction(1, 4)]), 0.25),
+        (np.ma.array([4.0]), 4.0),
+        (torch.tensor(4.0), 4.0),
+        (torch.tensor([[4.0]], requires_grad=True), 4.0),
+        (pd.Series([4.0], index=["loss"]), 4.0),
         (Fraction(1, 4), 0.25),
         (1e308, 1e308),
         (5e-324, 5e-324),
@@ -183,6 +192,8 @@ def test_every_kind_of_real_number_is_a_value(history, value, expected):
         -math.inf,
         np.float32("nan"),
         np.array(np.inf),
+        np.array([np.inf]),
+        torch.tensor([math.nan]),
         np.array(np.nan),
         np.array(-np.inf, dtype=np.float32),
         pytest.param(10**400, id="huge integer"),
@@ -200,13 +211,21 @@ def test_a_value_that_is_not_finite_is_refused_with_advice(history, value):
     [
         "1.0",
         b"1",
-        None,
         1j,
         [1.0],
         (1.0,),
         {},
-        np.array([1.0]),
         np.ones((2, 2)),
+        np.ones(2),
+        np.empty(0),
+        torch.ones(2),
+        torch.tensor([1j]),
+        pd.Series([1.0, 2.0]),
+        pd.Series(["1"]),
+        np.array(["1"]),
+        np.array([5], "m8[ns]"),
+        np.timedelta64(5, "ns"),
+        np.ma.array([1.0], mask=[True]),
         np.array("a"),
         np.array(1j),
         np.ma.masked,
@@ -215,6 +234,45 @@ def test_a_value_that_is_not_finite_is_refused_with_advice(history, value):
 def test_a_value_that_is_no_number_is_refused_with_its_type(history, value):
     with pytest.raises(TypeError, match=r"expected one real number, got \w+ .* for trial 2; .*fail\(trial, reason\)"):
         checked_value(value, history[2])
+
+
+@pytest.mark.parametrize("value", [None, np.array(None), np.array([None])])
+def test_none_is_asked_whether_the_function_returned(history, value):
+    with pytest.raises(TypeError) as caught:
+        checked_value(value, history[2])
+    assert str(caught.value) == (
+        "expected one real number, got None for trial 2; did your function return a number? If the evaluation gave "
+        "nothing, call fail(trial, reason), or return NaN to minimize."
+    )
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_, np.array, lambda v: np.array([v]), torch.tensor, pd.Series])
+def test_true_and_false_are_no_values(history, kind):
+    for truth in (True, False):
+        with pytest.raises(TypeError) as caught:
+            checked_value(kind(truth), history[2])
+        assert str(caught.value) == (
+            f"expected one real number, got {truth} for trial 2; say which number is meant, e.g. float(value)."
+        )
+
+
+def test_the_shape_of_an_array_that_is_no_number_is_named(history):
+    for value in (np.ones((2, 3)), torch.ones(2, 3)):
+        with pytest.raises(TypeError, match=rf"got {type(value).__name__} of shape \(2, 3\) for trial 2"):
+            checked_value(value, history[2])
+
+
+def test_noise_and_constraints_may_be_arrays_of_one(history):
+    trial = history[0]
+    assert history.checked_std(torch.tensor([0.5]), trial) == 0.5
+    assert math.isnan(history.checked_std(np.array([math.nan]), trial))
+    assert history.checked_constraints([np.array([1.0]), torch.tensor(-2.0)], trial) == (1.0, -2.0)
+    assert history.checked_constraints(np.array([[1.0], [-2.0]]), trial) == (1.0, -2.0)
+    for truth in (True, np.True_, np.array([True])):
+        with pytest.raises(TypeError, match=r"expected std to be one real number, got bool True"):
+            history.checked_std(truth, trial)
+        with pytest.raises(TypeError, match=r"expected constraints\[0\] to be one real number, got bool True"):
+            history.checked_constraints([truth], trial)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ point itself, so a point given back by the user lands exactly where it was: the 
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +17,21 @@ from cylbo.geometry import Array, Domain
 
 __all__ = ["Bounds", "Box", "Region"]
 
-Bounds = Sequence[tuple[float, float]] | ArrayLike
+
+@runtime_checkable
+class Ends(Protocol):
+    """What `scipy.optimize.Bounds` has; one of the two may be a number for all parameters."""
+
+    @property
+    def lb(self) -> ArrayLike:
+        """(d,) where the ranges begin."""
+
+    @property
+    def ub(self) -> ArrayLike:
+        """(d,) where they end."""
+
+
+Bounds = Sequence[tuple[float, float]] | ArrayLike | Ends
 Region = Literal["box", "ball"]
 
 
@@ -150,9 +164,13 @@ class Box:
 
 
 def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
-    array = checked_numbers(bounds, "bounds")
+    array = _stacked(bounds) if isinstance(bounds, Ends) else checked_numbers(bounds, "bounds")
+    transpose = "transpose them: np.transpose(bounds)."
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
-        raise ValueError(f"bounds must have shape (d, 2), one (low, high) per parameter, got {array.shape}.")
+        expected = "bounds must have shape (d, 2), one (low, high) per parameter"
+        cure = f"; {transpose}" if array.ndim == 2 and len(array) == 2 and array.size else "."
+        raise ValueError(f"{expected}, got {array.shape}{cure}")
+    by_column = len(array) == 2 and not isinstance(bounds, Ends) and (array[0] < array[1]).all()
     for i, (low, high) in enumerate(array.tolist()):
         if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low)):
             raise ValueError(f"bounds must be finite, and so their difference; parameter {i} has ({low}, {high}).")
@@ -161,9 +179,19 @@ def _checked_bounds(bounds: Bounds) -> tuple[Array, Array]:
             if low == high:
                 kind, cure = "equal", FIXED
             was = f"those of parameter {i} are {kind}: ({low}, {high})"
-            raise ValueError(f"bounds must have low < high; {was}; {cure}.")
+            hint = f" They look like ([lows], [highs]): if so, {transpose}" if by_column else ""
+            raise ValueError(f"bounds must have low < high; {was}; {cure}.{hint}")
         if not are_apart(low, high):
             raise ValueError(
                 f"bounds of parameter {i} are too close to tell points between them apart: ({low}, {high})."
             )
     return array[:, 0].copy(), array[:, 1].copy()
+
+
+def _stacked(bounds: Ends) -> Array:  # -> (d, 2)
+    low, high = checked_numbers(bounds.lb, "bounds.lb"), checked_numbers(bounds.ub, "bounds.ub")
+    try:
+        return np.stack(np.broadcast_arrays(low, high), -1)
+    except ValueError:
+        expected = "bounds.lb and bounds.ub must have one number per parameter"
+        raise ValueError(f"{expected}, got shapes {low.shape} and {high.shape}.") from None

@@ -1,4 +1,4 @@
-"""What the user gave: is it a number, and which."""
+"""What the user gave: is it a number or a truth value, and which."""
 
 import math
 import numbers
@@ -10,19 +10,53 @@ from numpy.typing import ArrayLike
 
 from cylbo.geometry import Array
 
-__all__ = ["FIXED", "are_apart", "as_float", "checked_numbers", "is_integer", "is_real"]
+__all__ = [
+    "FIXED",
+    "are_apart",
+    "as_float",
+    "as_integer",
+    "as_scalar",
+    "checked_flag",
+    "checked_numbers",
+    "is_integer",
+    "is_real",
+]
 
 FIXED = "leave a parameter that is fixed out, and set it in your function"
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Python's and NumPy's integers are; True and False are none."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    """Python's and NumPy's integers are; True, False and durations are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Integers, floats and fractions of any kind are; True and False are none."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    """Integers, floats and fractions of any kind are; True, False and durations are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
+
+
+def as_integer(value: object) -> int | None:
+    """The integer that is meant, by a float such as 1e2 too; None if it is no integer."""
+    if is_integer(value) or (isinstance(value, float | np.floating) and value.is_integer()):
+        return int(value)
+    return None
+
+
+def as_scalar(value: object) -> object:
+    """The entry of an array that has one, of any library and shape; anything else as it is."""
+    shape, item = getattr(value, "shape", None), getattr(value, "item", None)
+    if not isinstance(shape, tuple) or math.prod(shape) != 1 or not callable(item):
+        return value
+    # NumPy's item() would give 0 where the entry is masked, and an integer where it is a date
+    is_date = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "mM"
+    return value if is_date or np.ma.is_masked(value) else item()
+
+
+def checked_flag(value: object, name: str, expected: str = "True or False") -> bool:
+    """Python's or NumPy's True or False; nothing else is one, whatever `bool` makes of it."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be {expected}, got {value!r}.")
+    return bool(value)
 
 
 def as_float(value: float) -> float:

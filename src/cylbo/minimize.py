@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.arguments import checked_arguments
 from cylbo.box import Bounds, Box, Region
-from cylbo.checks import as_float, is_integer, is_real
+from cylbo.checks import as_float, as_integer, checked_flag, is_real
 from cylbo.config import METHODS, PAPER, Config
 from cylbo.errors import SpaceExhaustedError, StorageError
 from cylbo.frame import Frame
@@ -67,6 +68,7 @@ class Result:
         write_json(path, self.trials, self.bounds, self.direction)
 
 
+@checked_arguments()
 def minimize(
     fun: Callable[[Any], float | Mapping[str, Any]],
     bounds: Bounds | Space,
@@ -134,12 +136,14 @@ def minimize(
         raise TypeError(f"fun must be callable, got {fun!r}.")
     if on_error not in ("raise", "fail"):
         raise ValueError(f"on_error must be 'raise' or 'fail', got {on_error!r}.")
-    if not is_integer(budget) or budget < 1:
+    if (evaluations := as_integer(budget)) is None or evaluations < 1:
         raise ValueError(f"budget must be an integer of at least 1, got {budget!r}.")
-    if patience is not None and (not is_integer(patience) or patience < 1):
+    tolerated = None if patience is None else as_integer(patience)
+    if patience is not None and (tolerated is None or tolerated < 1):
         raise ValueError(f"patience must be an integer of at least 1 or None, got {patience!r}.")
     if max_seconds is not None and not (is_real(max_seconds) and as_float(max_seconds) > 0.0):
         raise ValueError(f"max_seconds must be a positive number or None, got {max_seconds!r}.")
+    budget, progress = evaluations, checked_flag(progress, "progress")
     until = math.inf if max_seconds is None else time.monotonic() + as_float(max_seconds)
     call_back = _callback(callback)
     opt = Optimizer(
@@ -160,16 +164,17 @@ def minimize(
     )
     message = f"used the budget of {budget} evaluations"
     try:
-        done = len(_made(opt.trials))
+        made = _made(opt.trials)
+        done, failed = len(made), sum(trial.status == "failed" for trial in made)
         if done > budget:
             message = f"the budget of {budget} evaluations had been used: the file holds {done}"
-        with opt, ProgressBar(budget, done=done, shown=progress) as bar:
+        with opt, ProgressBar(budget, done=done, failed=failed, shown=progress) as bar:
             for _ in range(budget - done):
                 if time.monotonic() >= until:
                     message = f"stopped after max_seconds={max_seconds}"
                     break
-                if patience is not None and _in_vain(opt.history) >= patience:
-                    message = f"stopped after {patience} evaluations without a better value"
+                if tolerated is not None and _in_vain(opt.history) >= tolerated:
+                    message = f"stopped after {tolerated} evaluations without a better value"
                     break
                 try:
                     trial = next(iter(opt.pending), None) or opt.ask()

@@ -16,8 +16,9 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.arguments import checked_arguments
 from cylbo.box import Bounds, Box, Region
-from cylbo.checks import as_float, is_integer, is_real
+from cylbo.checks import as_float, as_integer, checked_flag, is_real
 from cylbo.config import Config, described, resolve_method
 from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
@@ -58,6 +59,7 @@ class Optimizer:
     that was forked gets an error from an optimizer with `storage=`, which its parent holds.
     """
 
+    @checked_arguments()
     def __init__(
         self,
         bounds: Bounds | Space,
@@ -110,9 +112,9 @@ class Optimizer:
         """
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize', got {direction!r}.")
-        if noisy is not None and not isinstance(noisy, bool):
-            raise TypeError(f"noisy must be True, False or None, got {noisy!r}.")
-        if resume and storage is None:
+        if noisy is not None:
+            noisy = checked_flag(noisy, "noisy", "True, False or None")
+        if checked_flag(resume, "resume") and storage is None:
             raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
         path = None if storage is None else _checked_path(storage)
         self.config = resolve_method(method)
@@ -203,6 +205,7 @@ class Optimizer:
     def ask(self, n: None = None) -> Trial: ...
     @overload
     def ask(self, n: int) -> list[Trial]: ...
+    @checked_arguments()
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """A new open trial at the most promising point that is not taken yet; or n of them, a batch.
 
@@ -216,11 +219,11 @@ class Optimizer:
         """
         if n is None:
             return self._ask()
-        if not is_integer(n) or n < 1:
+        if (size := as_integer(n)) is None or size < 1:
             raise ValueError(f"n must be an integer of at least 1, got {n!r}; ask() without it gives one trial.")
         batch = [self._ask()]
         with contextlib.suppress(SpaceExhaustedError):
-            while len(batch) < n:
+            while len(batch) < size:
                 batch.append(self._ask())
         return batch
 
@@ -280,6 +283,7 @@ class Optimizer:
 
     # ---- tell
 
+    @checked_arguments()
     def tell(
         self,
         trial: Trial | int,
@@ -308,6 +312,7 @@ class Optimizer:
             outcome = self._checked_outcome(found, value, std, constraints, metadata)
             return self._closed(self.history.closed(trial, **outcome))
 
+    @checked_arguments()
     def fail(self, trial: Trial | int, reason: str = "", *, metadata: Mapping[str, Any] | None = None) -> Trial:
         """Record that an open trial gave nothing: where others may fail too is learned, and avoided."""
         self._check_process()
@@ -315,6 +320,7 @@ class Optimizer:
             outcome = {"reason": spelled(reason), "metadata": checked_metadata(metadata)}
             return self._closed(self.history.closed(trial, status="failed", **outcome))
 
+    @checked_arguments()
     def cancel(self, trial: Trial | int) -> Trial:
         """Withdraw an open trial whose evaluation was lost or is not wanted: the model learns nothing from it.
 
@@ -324,6 +330,7 @@ class Optimizer:
         with self._lock:
             return self._closed(self.history.closed(trial, status="cancelled"))
 
+    @checked_arguments()
     def add(
         self,
         point: ArrayLike | Mapping[str, Any],
@@ -351,6 +358,7 @@ class Optimizer:
 
         return self._added(point, outcome)
 
+    @checked_arguments()
     def add_failed(
         self,
         point: ArrayLike | Mapping[str, Any],
@@ -362,6 +370,7 @@ class Optimizer:
         outcome = {"status": "failed", "reason": spelled(reason), "metadata": checked_metadata(metadata)}
         return self._added(point, lambda _: outcome)
 
+    @checked_arguments()
     def enqueue(self, point: ArrayLike | Mapping[str, Any]) -> None:
         """Have a point asked before any other: the next asks give the points that wait, in this order.
 
@@ -568,6 +577,6 @@ def _checked_limit(name: str, value: float | None, config: Config) -> float | No
 def _checked_seed(seed: int | None) -> int:
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    if not is_integer(seed) or seed < 0:
+    if (number := as_integer(seed)) is None or number < 0:
         raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
-    return int(seed)
+    return number

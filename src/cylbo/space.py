@@ -20,7 +20,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from cylbo.checks import FIXED, are_apart, as_float, is_integer, is_real
+from cylbo.arguments import checked_arguments
+from cylbo.checks import FIXED, are_apart, as_float, as_integer, checked_flag, is_real
 from cylbo.geometry import Array
 
 __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
@@ -28,6 +29,9 @@ __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
 LARGEST_INTEGER = 2**53  # float64 tells integers apart up to here
 LARGEST_SIZE = 10_000_000  # numbers in an array; far less is practical, far more would not fit into memory
 CLIMBED_LEVELS = 32  # integers with more values than these are climbed as if they were real, and rounded at the end
+
+# What JSON gives back as it was
+PLAIN = (str, int, float, bool, type(None))
 
 Value = Any  # a number, a category or an array of numbers
 
@@ -116,16 +120,18 @@ class _Number(Parameter):
         if not low < high:
             cure = FIXED if low == high else "swap them"
             raise ValueError(f"{kind} expected low < high, got ({low}, {high}); {cure}.")
-        if log and not low > 0:
+        self.log = checked_flag(log, f"log of {kind}")
+        if self.log and not low > 0:
             raise ValueError(
                 f"{kind} on a log scale expected low > 0, got {low}; shift the parameter or drop log=True."
             )
-        sizes = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
-        if not all(is_integer(k) and k > 0 for k in sizes):
+        each = shape if isinstance(shape, Sequence) else [shape]
+        sizes = tuple(as_integer(k) or 0 for k in each)
+        if not all(k > 0 for k in sizes):
             raise ValueError(f"{kind} expected a shape of positive integers, got {shape!r}.")
         if math.prod(sizes) > LARGEST_SIZE:
             raise ValueError(f"{kind} expected at most {LARGEST_SIZE} numbers in an array, got a shape of {shape!r}.")
-        self.low, self.high, self.log, self.shape = low, high, bool(log), tuple(int(k) for k in sizes)
+        self.low, self.high, self.shape = low, high, sizes
         self.width = self.size
 
     def __repr__(self) -> str:
@@ -193,6 +199,7 @@ class Real(_Number):
 
     levels = math.inf
 
+    @checked_arguments()
     def __init__(
         self,
         low: float,
@@ -221,6 +228,7 @@ class Real(_Number):
 class Integer(_Number):
     """An integer between two bounds, both included, or an array of them."""
 
+    @checked_arguments()
     def __init__(
         self,
         low: int,
@@ -231,10 +239,10 @@ class Integer(_Number):
         default: ArrayLike | None = None,
     ) -> None:
         """Check the range, and the default: an array of the shape, or one integer for all its entries."""
-        for end in (low, high):
-            if not is_integer(end) or abs(int(end)) > LARGEST_INTEGER:
-                raise ValueError(f"Integer expected integers up to 2^53 as bounds, got ({low!r}, {high!r}).")
-        super().__init__(int(low), int(high), log=log, shape=shape)
+        first, last = as_integer(low), as_integer(high)
+        if first is None or last is None or max(abs(first), abs(last)) > LARGEST_INTEGER:
+            raise ValueError(f"Integer expected integers up to 2^53 as bounds, got ({low!r}, {high!r}).")
+        super().__init__(first, last, log=log, shape=shape)
         self.levels = self.high - self.low + 1
         self.default = self._checked_default(default)
 
@@ -269,23 +277,40 @@ class Integer(_Number):
         return np.where(near, np.where(up, u + 1.0, u - 1.0), anywhere)
 
 
+def _in_one_list(given: Sequence[object]) -> str | None:
+    """What to do with choices that were given one by one."""
+    if type(given[0]) not in PLAIN:
+        return None
+    return f"put the choices in one list: Categorical({list(given)})"
+
+
 class Categorical(Parameter):
     """One of several choices without an order: strings, numbers, True, False or None."""
 
+    @checked_arguments(_in_one_list)
     def __init__(
-        self, choices: Sequence[str | float | bool | None], *, default: str | float | bool | EllipsisType | None = ...
+        self,
+        choices: Sequence[str | float | bool | None] | NDArray[Any],
+        *,
+        default: str | float | bool | EllipsisType | None = ...,
     ) -> None:
         """Check that there are at least two, all different and all of plain Python, and that the default is one.
 
+        The entries of a one-dimensional array, or of a pandas Series, become plain Python.
         Without a default it is ..., because None may be a choice; where it is not, None is no default either.
         """
-        is_list = isinstance(choices, Sequence) and not isinstance(choices, str | bytes)  # sets have no order to keep
-        self.choices = tuple(choices) if is_list else ()
+        given: Any = choices
+        is_array = getattr(given, "ndim", None) == 1 and hasattr(given, "tolist")
+        if is_array and not np.ma.is_masked(given):
+            given = given.tolist()
+        # Sets have no order to keep
+        is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+        self.choices = tuple(given) if is_list else ()
         if len(self.choices) < 2:
             cure = f"; {FIXED}" if self.choices else ""
             raise ValueError(f"Categorical expected at least two choices in a list, got {choices!r}{cure}.")
         for i, choice in enumerate(self.choices):
-            if type(choice) not in (str, int, float, bool, type(None)):  # what JSON gives back as it was
+            if type(choice) not in PLAIN:
                 raise TypeError(
                     f"Categorical expected strings, numbers, booleans or None of plain Python, got {choice!r}; give "
                     "things names and look them up in your function."
@@ -351,6 +376,7 @@ class Categorical(Parameter):
 class Boolean(Categorical):
     """False or True."""
 
+    @checked_arguments()
     def __init__(self, *, default: bool | None = None) -> None:
         super().__init__([False, True], default=default)
 

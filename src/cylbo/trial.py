@@ -8,7 +8,7 @@ from typing import Any, Literal, Never, Self
 
 import numpy as np
 
-from cylbo.checks import as_float, is_integer, is_real
+from cylbo.checks import as_float, as_scalar, is_integer, is_real
 from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
 
@@ -194,20 +194,29 @@ def spelled(thing: object, spell: Callable[[object], str] = str) -> str:
 
 def checked_value(value: object, trial: Trial) -> float:
     """`value` as a finite float, or an error that says what to do instead."""
+    value = as_scalar(value)
+    if value is None:
+        raise TypeError(
+            f"expected one real number, got None for trial {trial.id}; did your function return a "
+            "number? If the evaluation gave nothing, call fail(trial, reason), or return NaN to "
+            "minimize."
+        )
+    if isinstance(value, bool):
+        got = f"{value} for trial {trial.id}"
+        cure = "say which number is meant, e.g. float(value)"
+        raise TypeError(f"expected one real number, got {got}; {cure}.")
     hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
     return _checked_number(value, "", hint)
 
 
 def _checked_number(value: object, name: str, hint: str, *, or_nan: bool = False) -> float:
+    """A finite number, or an array of one; NaN too where it says that nothing is known."""
     expected = f"expected {name} to be" if name else "expected"
-    if isinstance(value, np.bool_) or (
-        isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.is_masked(value)
-    ):
-        value = value.item()
-    # As a constraint, True would be broken and False kept
-    if not is_real(value) and (name or not isinstance(value, bool)):
-        shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else f" {value!r}"
-        raise TypeError(f"{expected} one real number, got {type(value).__name__}{shape} {hint}")
+    value = as_scalar(value)
+    if not is_real(value):
+        shape = getattr(value, "shape", None)
+        shown = f"of shape {tuple(shape)}" if isinstance(shape, tuple) and shape else f"{value!r}"
+        raise TypeError(f"{expected} one real number, got {type(value).__name__} {shown} {hint}")
     number = as_float(value)
     if not math.isfinite(number) and not (or_nan and math.isnan(number)):
         raise NotFiniteError(f"{expected} a finite number, got {number} {hint}")
