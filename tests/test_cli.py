@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import cylbo
 from cylbo.cli import app
-from cylbo.minimize import Result
+from cylbo.result import Result
 
 
 @pytest.fixture

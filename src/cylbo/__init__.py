@@ -22,8 +22,9 @@ from cylbo.errors import (
     UnknownTrialError,
 )
 from cylbo.health import Health
-from cylbo.minimize import Result, load, minimize
+from cylbo.minimize import load, minimize
 from cylbo.optimizer import Optimizer
+from cylbo.result import Result
 from cylbo.space import Boolean, Categorical, Integer, Real, Space
 from cylbo.tables import earlier
 from cylbo.trial import Trial
