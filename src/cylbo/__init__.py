@@ -13,6 +13,7 @@ opt.tell(trial, 1.0)
 from cylbo.config import DEFAULT, METHODS, PAPER, Config
 from cylbo.errors import (
     CylboError,
+    NoResultError,
     NotPositiveDefiniteError,
     OutOfTimeError,
     SamplingError,
@@ -40,6 +41,7 @@ __all__ = [
     "CylboError",
     "Health",
     "Integer",
+    "NoResultError",
     "NotPositiveDefiniteError",
     "Optimizer",
     "OutOfTimeError",

@@ -15,7 +15,7 @@ from cylbo.errors import SpaceExhaustedError
 from cylbo.frame import Frame
 from cylbo.optimizer import Optimizer, recommended
 from cylbo.progress import ProgressBar
-from cylbo.result import Result
+from cylbo.result import Result, without_best
 from cylbo.space import Space
 from cylbo.storage import read
 from cylbo.trial import Direction, History, NotFiniteError, Trial, spelled
@@ -195,13 +195,10 @@ def _result(
 ) -> Result:
     made = _made(history.all)
     if best is None:
-        why = "no evaluation succeeded"
-        if history.of("done"):
-            why = "no evaluation kept every constraint; see `trials` for how far each was off"
-        message = f"{message}; {why}"
+        message = f"{message}; {without_best(history.all)[0]}"
     return Result(
-        x=None if best is None else best.x.copy(),
-        params=None if best is None else best.params,
+        _x=None if best is None else best.x.copy(),
+        _params=None if best is None else best.params,
         fun=fun,
         nfev=len(made),
         x_iters=np.array([trial.x for trial in made]).reshape(len(made), space.dim),
