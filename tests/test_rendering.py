@@ -1,6 +1,8 @@
-"""What people see of trials, spaces, reports and optimizers, in a terminal and in a notebook."""
+"""What people see of trials, spaces, reports and optimizers, in a terminal, in a notebook and in `help()`."""
 
 import dataclasses
+import inspect
+import pydoc
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
+import cylbo
 from cylbo import Boolean, Categorical, Health, Integer, Real, Space, Trial
 from cylbo.rendering import (
     aligned,
@@ -281,3 +284,31 @@ def test_whatever_a_user_writes_is_no_html_and_no_control_character(text):
     ):
         rows_of(shown_to_people._repr_html_())
         assert all(line.isprintable() for line in repr(shown_to_people).split("\n"))
+
+
+# ---- help()
+
+
+SIGNATURES = [
+    cylbo.minimize, cylbo.load, cylbo.earlier, cylbo.Optimizer, cylbo.Optimizer.ask, cylbo.Optimizer.tell,
+    cylbo.Optimizer.fail, cylbo.Real, cylbo.Integer, cylbo.Categorical, cylbo.Boolean, cylbo.Space, cylbo.Space.params,
+    cylbo.Space.vector, cylbo.Result, cylbo.Result.to_csv, cylbo.Result.to_json, cylbo.Trial, cylbo.Health,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", SIGNATURES, ids=lambda thing: thing.__qualname__)
+def test_signatures_can_be_read(thing):
+    text = str(inspect.signature(thing))
+    assert "numpy" not in text
+    assert "_SupportsArray" not in text
+    assert len(text) < 1500
+    assert text in pydoc.render_doc(thing, renderer=pydoc.plaintext)
+
+
+@pytest.mark.parametrize("kind", [cylbo.Result, cylbo.Trial, cylbo.Health])
+def test_help_explains_every_field_in_a_sentence(kind):
+    section = inspect.getdoc(kind).split("Attributes:\n")[1]
+    explained = dict(entry.split(": ", 1) for entry in section.replace("\n        ", " ").strip().splitlines())
+    public = {field.name.lstrip("_") for field in dataclasses.fields(kind)}
+    assert {name.strip() for name in explained} == public
+    assert all(text.endswith(".") and text[0] in 'ABCDEFGHIJKLMNOPQRSTUVWXYZ"' for text in explained.values())

@@ -1,5 +1,7 @@
 """The loop that most people want."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

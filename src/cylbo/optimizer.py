@@ -1,5 +1,7 @@
 """Ask and tell: the only object with memory. Nothing numerical happens here."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 import os
