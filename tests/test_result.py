@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import math
 import pickle
+import typing
 
 import numpy as np
 import pytest
@@ -136,6 +137,12 @@ def test_a_best_point_is_never_none(bounds):
     with pytest.raises(cylbo.NoResultError, match="no evaluation succeeded, so there is no best point"):
         _ = without.x
     assert (without.success, math.isnan(without.fun), len(without.trials)) == (False, True, 1)
+
+
+def test_callers_need_not_ask_for_none():
+    for name in ("x", "params"):
+        kind = typing.get_type_hints(getattr(Result, name).fget)["return"]
+        assert type(None) not in (kind, *typing.get_args(kind))
 
 
 def test_a_best_point_that_would_break_a_constraint_is_none():
