@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import cylbo
 from cylbo.cli import app
-from cylbo.minimize import Result
+from cylbo.result import Result
 from cylbo.trial import Trial
 
 

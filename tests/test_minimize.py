@@ -374,7 +374,8 @@ def test_an_error_at_the_first_evaluation_has_a_result_too():
     with pytest.raises(ZeroDivisionError) as caught:
         run(lambda x: 1 / 0)
     result = caught.value.result
-    assert result.x is None
+    with pytest.raises(cylbo.NoResultError, match="no evaluation succeeded, so there is no best point"):
+        _ = result.x
     assert math.isnan(result.fun)
     assert result.x_iters.shape == (0, 2)
     assert result.message.endswith("no evaluation succeeded")
@@ -433,7 +434,8 @@ def test_a_value_that_is_not_finite_is_a_failed_evaluation_and_the_run_goes_on(b
 
 def test_if_all_evaluations_fail_the_result_says_so():
     result = run(lambda x: math.nan)
-    assert result.x is None
+    with pytest.raises(cylbo.NoResultError, match="no evaluation succeeded, so there is no best point"):
+        _ = result.x
     assert math.isnan(result.fun)
     assert result.success is False
     assert result.message == "used the budget of 5 evaluations; no evaluation succeeded"
@@ -543,7 +545,9 @@ def test_the_best_point_keeps_the_constraints():
 
 def test_if_no_point_keeps_the_constraints_the_result_says_so():
     result = run(lambda x: {"value": bowl(x), "constraints": [1.0 + x[0]]}, budget=4, bounds=[(0.0, 1.0)] * 2)
-    assert (result.x, result.success) == (None, False)
+    assert result.success is False
+    with pytest.raises(cylbo.NoResultError, match="no evaluation kept every constraint"):
+        _ = result.x
     assert math.isnan(result.fun)
     assert result.message.startswith("used the budget of 4 evaluations; no evaluation kept every constraint")
     assert not np.isnan(result.func_vals).any()
@@ -760,7 +764,8 @@ def test_the_result_names_the_best_point():
     assert result.params == best.params
     assert np.array_equal(result.x, best.x)
     assert result.x_iters.shape == (6, 4)
-    assert run(budget=2).params is None
+    with pytest.raises(cylbo.NoResultError, match="no named parameters"):
+        _ = run(budget=2).params
 
 
 def test_earlier_points_by_name_cost_no_budget_and_count_for_the_best():

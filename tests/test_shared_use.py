@@ -1,6 +1,7 @@
 """One optimizer in many hands: threads that ask and tell at once, child processes, copies, and what stays on disk."""
 
 import copy
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -306,3 +307,11 @@ def test_a_file_is_the_same_after_an_ordinary_resume(path):
     before = path.read_bytes()
     make(path).close()
     assert path.read_bytes() == before
+
+
+def test_a_file_of_release_0_1_knows_a_method_of_the_users_own(path):
+    """Its parts are named by their modules, of which one has another name since."""
+    shutil.copy(pathlib.Path(__file__).parent / "files" / "run-0.1.0-custom.db", path)
+    mine = dataclasses.replace(cylbo.DEFAULT, name="mine", n_sobol=64, n_spray=10, fit_steps=4)
+    with cylbo.Optimizer([(-1, 1)] * 3, storage=path, resume=True, method=mine) as opt:
+        assert opt.ask().id == 4

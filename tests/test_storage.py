@@ -1090,7 +1090,9 @@ def test_a_run_that_goes_on_is_as_well_as_it_was(path):
 def test_a_file_without_a_success_says_so(path):
     make(path).close()
     nothing = cylbo.load(path)
-    assert (nothing.nfev, nothing.success, nothing.x) == (0, False, None)
+    assert (nothing.nfev, nothing.success) == (0, False)
+    with pytest.raises(cylbo.NoResultError, match="no evaluation succeeded"):
+        _ = nothing.x
     assert nothing.x_iters.shape == (0, 3)
     assert nothing.message == "loaded 0 evaluations; no evaluation succeeded"
     run(lambda x: math.nan, storage=path, resume=True, budget=2)

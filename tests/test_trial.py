@@ -284,8 +284,8 @@ def test_constraints_without_an_order_are_refused(history, constraints):
 
 
 def test_trials_print_what_matters(history):
-    assert repr(history[0]) == "Trial(id=0, status='open', x=<2 parameters>)"
-    assert repr(close(history, 0, value=0.25, status="done")) == "Trial(id=0, value=0.25, x=<2 parameters>)"
+    assert repr(history[0]) == "Trial(id=0, status='open', x=[0, -1], origin='random')"
+    assert repr(close(history, 0, value=0.25, status="done")) == "Trial(id=0, value=0.25, x=[0, -1], origin='random')"
 
 
 def test_a_copied_history_goes_on_by_itself(history):

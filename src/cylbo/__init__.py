@@ -16,6 +16,7 @@ import typing
 from cylbo.config import DEFAULT, METHODS, PAPER, Config
 from cylbo.errors import (
     CylboError,
+    NoResultError,
     NotPositiveDefiniteError,
     OutOfTimeError,
     SamplingError,
@@ -25,8 +26,9 @@ from cylbo.errors import (
     UnknownTrialError,
 )
 from cylbo.health import Health
-from cylbo.minimize import Result, load, minimize
+from cylbo.minimize import load, minimize
 from cylbo.optimizer import Optimizer
+from cylbo.result import Result
 from cylbo.space import Boolean, Categorical, Integer, Real, Space
 from cylbo.tables import earlier
 from cylbo.trial import Trial
@@ -42,6 +44,7 @@ __all__ = [
     "CylboError",
     "Health",
     "Integer",
+    "NoResultError",
     "NotPositiveDefiniteError",
     "Optimizer",
     "OutOfTimeError",

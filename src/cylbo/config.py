@@ -17,6 +17,9 @@ from cylbo.learn import Learn, fitted, sampled
 
 __all__ = ["DEFAULT", "METHODS", "PAPER", "Config", "described", "resolve_method"]
 
+# Of modules that were renamed: stored runs go on naming the parts of their method as they did
+FORMER_NAMES = {"cylbo.ascent": "cylbo.maximize"}
+
 
 @dataclass(frozen=True)
 class Config:
@@ -211,4 +214,6 @@ def _described(part: object) -> object:
         return {field.name: _described(getattr(part, field.name)) for field in dataclasses.fields(part)}
     if isinstance(part, tuple | list):
         return [_described(each) for each in part]
-    return f"{part.__module__}.{getattr(part, '__qualname__', part)}" if callable(part) else part
+    if not callable(part):
+        return part
+    return f"{FORMER_NAMES.get(part.__module__, part.__module__)}.{getattr(part, '__qualname__', part)}"

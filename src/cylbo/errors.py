@@ -7,6 +7,7 @@
     ├── UnknownTrialError          a trial that this optimizer never handed out (also KeyError)
     ├── TrialClosedError           a trial that was told or failed before (also ValueError)
     ├── SpaceExhaustedError        every point of a finite space has been asked for
+    ├── NoResultError              a run has no best point, or its parameters have no names (also ValueError)
     └── StorageError               a file that cannot be used: missing, damaged, of another run, in use (also OSError)
 
 Plain mistakes in arguments raise ValueError or TypeError. What an object of yours raises when it is looked at, in its
@@ -16,6 +17,7 @@ suggestion falls back instead (see `suggest.py`).
 
 __all__ = [
     "CylboError",
+    "NoResultError",
     "NotPositiveDefiniteError",
     "OutOfTimeError",
     "SamplingError",
@@ -55,6 +57,10 @@ class TrialClosedError(CylboError, ValueError):
 
 class SpaceExhaustedError(CylboError):
     """Every point of a finite space has been asked for."""
+
+
+class NoResultError(CylboError, ValueError):
+    """A run has no best point, or its parameters have no names."""
 
 
 class StorageError(CylboError, OSError):

@@ -1,5 +1,7 @@
 """Is the search well? What its last suggestions and its model say, for people to read."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections import Counter
@@ -15,6 +17,7 @@ from cylbo.geometry import Domain
 from cylbo.known import Known
 from cylbo.learn import State, profiled
 from cylbo.outputs import from_compressed
+from cylbo.rendering import Rows, aligned, html_table, one_line
 from cylbo.trial import Trial
 
 __all__ = ["Health", "examined"]
@@ -22,6 +25,8 @@ __all__ = ["Health", "examined"]
 LATELY = 10  # suggestions that are looked at
 ON_BOUND = 1e-9  # of the width: as close to a bound counts as on it
 FLAT = 1e-9
+# Characters that are shown
+LONGEST_ORIGIN = 60
 FEWEST_JUDGED = 10  # evaluations before the model can be judged
 
 OFTEN = 0.5  # shares from which on something is worth a word
@@ -33,43 +38,78 @@ TOO_SURE = 2.0
 
 @dataclass(frozen=True)
 class Health:
-    """A small report; `print` it. NaN where there is nothing to say yet, or the method does not say it."""
+    """A small report on the state of a search; `print` it.
 
-    evaluations: int  # with a value
+    Numbers are NaN where there is nothing to say yet, or where the method does not say it. "The
+    last suggestions" are at most ten. What is said of the model is said of values as the model sees
+    them: large ones are compressed.
+
+    Attributes:
+        evaluations: The number of evaluations that have a value.
+        failed: The number of evaluations that failed.
+        open: The number of trials whose outcome has not arrived.
+        origin: How the last point came about, see `Trial.origin`; it is "" before the first.
+        origins: How many points came about in each way, a dict by origin.
+        on_bounds: The share of the numbers in the last suggestions that lie on a bound.
+        radius: The mean distance of the last suggestions from the centre, as a share of the
+            farthest corner's.
+        displacement: The mean distance that the last climbs of the acquisition covered, in
+            half-widths of the box.
+        flat: Whether the acquisition was the same wherever it was looked at.
+        chance: The mean chance that the last suggestions were given to neither fail nor break a
+            constraint.
+        explained: The share of the variance of the values that the model predicts, each value from
+            the others; at 0 it predicts no better than their mean.
+        calibration: The root mean square of the errors of these predictions, each divided by the
+            standard deviation that the model gave it; at 1 the model knows how uncertain it is.
+        within_90: The share of the values that lie inside the middle 90 % of what was predicted.
+        noise: The standard deviation of the noise that is inferred near the best values.
+        better_than_mean: Whether the model predicts better than the mean of the values.
+        warnings: What to think about and what to do, a sentence each.
+
+    """
+
+    evaluations: int
     failed: int
     open: int
-    origin: str  # how the last point came about, see `Trial.origin`
-    origins: Mapping[str, int]  # how often each of them happened
-    on_bounds: float  # share of the numbers in the last suggestions that lie on a bound
-    radius: float  # mean distance of the last suggestions from the centre, as a share of the farthest corner's
-    displacement: float  # mean distance that the last climbs of the acquisition covered, in half-widths of the box
-    flat: bool  # the acquisition was the same wherever it was looked at
-    chance: float  # mean chance that the last suggestions were given to neither fail nor break a constraint
-    explained: float  # share of the values' variance that the model predicts, each value from the others; 0 is no
-    # better than their mean (both as the model sees values: large ones compressed)
-    calibration: float  # root mean square of the errors of these predictions in their standard deviations; 1 is honest
-    within_90: float  # share of the values inside the middle 90 % of what was predicted
-    noise: float  # standard deviation of the noise that is inferred near the best values
-    better_than_mean: bool  # whether the model predicts better than the mean of the values
-    warnings: tuple[str, ...]  # what to think about, and what to do
+    origin: str
+    origins: Mapping[str, int]
+    on_bounds: float
+    radius: float
+    displacement: float
+    flat: bool
+    chance: float
+    explained: float
+    calibration: float
+    within_90: float
+    noise: float
+    better_than_mean: bool
+    warnings: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [
-            f"evaluations      {self.evaluations} with a value, {self.failed} failed, {self.open} open",
-            f"last suggestion  {self.origin or 'none yet'}",
-            f"on the bounds    {_percent(self.on_bounds)} of the numbers",
-            f"radius           {_percent(self.radius)} of the way to the farthest corner",
-            f"climb            {_number(self.displacement)} half-widths of the box" + ", flat" * self.flat,
+        return "\n".join([aligned(self._rows()), *(f"! {warning}" for warning in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        return html_table([*self._rows(), *(("warning", warning) for warning in self.warnings)])
+
+    def _rows(self) -> Rows:
+        rows = [
+            ("evaluations", f"{self.evaluations} with a value, {self.failed} failed, {self.open} open"),
+            ("last suggestion", one_line(self.origin, LONGEST_ORIGIN) or "none yet"),
+            ("on the bounds", f"{_percent(self.on_bounds)} of the numbers"),
+            ("radius", f"{_percent(self.radius)} of the way to the farthest corner"),
+            ("climb", f"{_number(self.displacement)} half-widths of the box" + ", flat" * self.flat),
         ]
         if not math.isnan(self.chance):
-            lines.append(f"chance           {_percent(self.chance)} to give a value that counts")
+            rows.append(("chance", f"{_percent(self.chance)} to give a value that counts"))
         if not math.isnan(self.explained):
-            lines += [
-                f"model            predicts {_percent(self.explained)} of the variance of values left out",
-                f"calibration      {_number(self.calibration)} (1 is honest), {_percent(self.within_90)} within 90 %",
-                f"noise            {_number(self.noise)}",
+            within = f"{_percent(self.within_90)} within 90 %"
+            rows += [
+                ("model", f"predicts {_percent(self.explained)} of the variance of values left out"),
+                ("calibration", f"{_number(self.calibration)} (1 is honest), {within}"),
+                ("noise", _number(self.noise)),
             ]
-        return "\n".join(lines + [f"! {warning}" for warning in self.warnings])
+        return rows
 
 
 def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | Frame, config: Config) -> Health:
@@ -169,7 +209,7 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
     return found
 
 
-def _mean(numbers: "Sequence[float] | np.ndarray") -> float:
+def _mean(numbers: Sequence[float] | np.ndarray) -> float:
     return float(np.mean(numbers)) if np.size(numbers) else math.nan
 
 

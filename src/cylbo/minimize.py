@@ -1,12 +1,13 @@
 """The loop that most people want."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,17 +20,16 @@ from cylbo.checks import as_float, as_integer, checked_flag, is_real
 from cylbo.config import METHODS, PAPER, Config
 from cylbo.errors import SpaceExhaustedError, StorageError
 from cylbo.frame import Frame
-from cylbo.geometry import Array
 from cylbo.metadata import checked_metadata
 from cylbo.observed import recommended
 from cylbo.optimizer import Optimizer
 from cylbo.progress import ProgressBar
+from cylbo.result import Result, without_best
 from cylbo.space import Space
 from cylbo.storage import read
-from cylbo.tables import dataframe, write_csv, write_json
 from cylbo.trial import Direction, History, NotFiniteError, Trial, spelled
 
-__all__ = ["Result", "load", "minimize"]
+__all__ = ["load", "minimize"]
 
 
 OnError = Literal["raise", "fail"]
@@ -37,35 +37,6 @@ OnError = Literal["raise", "fail"]
 # Origins of trials that the run did not ask for, which cost no budget
 ELSEWHERE = ("told", "added")
 RETURNED = ("value", "std", "constraints", "metadata")
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What came out, in the words of `scipy.optimize.OptimizeResult`."""
-
-    x: Array | None  # (d,) best point, earlier evaluations included; None if nothing succeeded
-    fun: float  # its value, or what the model expects there if values are noisy; NaN if nothing succeeded
-    nfev: int  # evaluations made, failed ones included, earlier ones (`x0`, `y0`) not
-    x_iters: Array  # (nfev, d) the points evaluated, in order
-    func_vals: Array  # (nfev,) their values, NaN where an evaluation failed
-    success: bool  # the budget was used up (or the callback stopped) and there is a best point
-    message: str
-    trials: list[Trial] = field(repr=False)  # everything, earlier evaluations first
-    params: Mapping[str, Any] | None = None  # the best point by name; None in a box without names
-    bounds: Space | Array = field(repr=False, kw_only=True)  # what was searched: a `cylbo.Space`, or (d, 2)
-    direction: Direction = field(repr=False, kw_only=True)
-
-    def to_dataframe(self) -> Any:  # noqa: ANN401 - of pandas, which may be missing
-        """A `pandas.DataFrame` with a row per trial; the columns are explained in `tables.py`."""
-        return dataframe(self.trials, self.bounds)
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the same table as CSV; `cylbo.earlier` reads it. A file that is there is replaced as a whole."""
-        write_csv(path, self.trials, self.bounds)
-
-    def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the same table as JSON, with the space and the direction; `cylbo.earlier` reads it."""
-        write_json(path, self.trials, self.bounds, self.direction)
 
 
 @checked_arguments()
@@ -315,13 +286,10 @@ def _result(
 ) -> Result:
     made = _made(history.all)
     if best is None:
-        why = "no evaluation succeeded"
-        if history.of("done"):
-            why = "no evaluation kept every constraint; see `trials` for how far each was off"
-        message = f"{message}; {why}"
+        message = f"{message}; {without_best(history.all)[0]}"
     return Result(
-        x=None if best is None else best.x.copy(),
-        params=None if best is None else best.params,
+        _x=None if best is None else best.x.copy(),
+        _params=None if best is None else best.params,
         fun=fun,
         nfev=len(made),
         x_iters=np.array([trial.x for trial in made]).reshape(len(made), space.dim),

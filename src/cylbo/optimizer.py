@@ -1,5 +1,7 @@
 """Ask and tell: the only object with memory. Nothing numerical happens here."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import logging
@@ -9,6 +11,7 @@ import re
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, overload
@@ -30,6 +33,7 @@ from cylbo.log import line, logger
 from cylbo.metadata import checked_metadata
 from cylbo.observed import observed, recommended
 from cylbo.pace import Budget, cost
+from cylbo.rendering import described_optimizer
 from cylbo.space import Parameter, Space
 from cylbo.storage import Memory, Store, Stored, Waiting
 from cylbo.suggest import suggest
@@ -144,7 +148,10 @@ class Optimizer:
             self._keep_in(path, points, values, given, resume=resume)
 
     def __repr__(self) -> str:
-        return f"Optimizer(<{self.frame.dim} parameters>, method={self.config.name!r}, {len(self.history)} trials)"
+        with self._lock:
+            counts, best = Counter(str(trial.status) for trial in self.history.all), self.history.best
+        path = None if self._store is None else self._store.path
+        return described_optimizer(self.frame.dim, self.config.name, self.direction, counts, best, path)
 
     # ---- what there is to see
 

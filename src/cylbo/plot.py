@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cylbo.geometry import Array
-from cylbo.minimize import Result
 from cylbo.optimizer import Optimizer
+from cylbo.result import Result
 from cylbo.trial import Direction
 
 if TYPE_CHECKING:

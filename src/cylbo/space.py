@@ -7,6 +7,8 @@
 The model sees what will be evaluated: an integer lies in the middle of its cell, never between two of them.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import keyword
@@ -23,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from cylbo.arguments import checked_arguments
 from cylbo.checks import FIXED, are_apart, as_float, as_integer, checked_flag, is_real
 from cylbo.geometry import Array
+from cylbo.rendering import html_table, listed, shown, shown_list, shown_name
 
 __all__ = ["Boolean", "Categorical", "Integer", "Parameter", "Real", "Space"]
 
@@ -32,6 +35,8 @@ CLIMBED_LEVELS = 32  # integers with more values than these are climbed as if th
 
 # What JSON gives back as it was
 PLAIN = (str, int, float, bool, type(None))
+# Parameters in a notebook
+MOST_ROWS = 30
 
 Value = Any  # a number, a category or an array of numbers
 
@@ -105,6 +110,11 @@ class Parameter(ABC):
         return {"default": entries.flat[0] if same else entries.tolist()}
 
     @property
+    @abstractmethod
+    def _shown_values(self) -> str:
+        """The range or the choices, for people."""
+
+    @property
     def _shown_default(self) -> str:
         return "".join(f", {name}={value!r}" for name, value in self._given_default.items())
 
@@ -137,6 +147,10 @@ class _Number(Parameter):
     def __repr__(self) -> str:
         extras = ", log=True" * self.log + f", shape={self.shape}" * bool(self.shape) + self._shown_default
         return f"{type(self).__name__}({self.low}, {self.high}{extras})"
+
+    @property
+    def _shown_values(self) -> str:
+        return f"{shown(self.low)} to {shown(self.high)}"
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -327,6 +341,10 @@ class Categorical(Parameter):
     def __repr__(self) -> str:
         return f"Categorical({list(self.choices)}{self._shown_default})"
 
+    @property
+    def _shown_values(self) -> str:
+        return shown_list(self.choices)
+
     def encode(self, u: Array) -> Array:  # (n, 1) -> (n, d)
         """Corners of the cube that are equally far from one another."""
         if self.width == 1:
@@ -425,9 +443,26 @@ class Space:
         self._real_scalars, self._real_coordinates = np.repeat(is_real, sizes), np.repeat(is_real, widths)
 
     def __repr__(self) -> str:
-        if not all(name.isidentifier() and not keyword.iskeyword(name) for name in self.parameters):
-            return f"Space({self.parameters!r})"
-        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.parameters.items())})"
+        each = self.parameters.items()
+        if all(name.isidentifier() and not keyword.iskeyword(name) for name in self.parameters):
+            return listed("Space(", [f"{name}={parameter!r}" for name, parameter in each], ")")
+        return listed("Space({", [f"{name!r}: {parameter!r}" for name, parameter in each], "})")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                shown_name(name),
+                type(parameter).__name__,
+                parameter._shown_values,
+                "log" if parameter.log else "",
+                "" if parameter.default is None else shown(parameter.value(parameter.default)),
+                str(parameter.shape) if parameter.shape else "",
+            )
+            for name, parameter in itertools.islice(self.parameters.items(), MOST_ROWS)
+        ]
+        more = len(self.parameters) - len(rows)
+        rows += [("...", f"and {more} more", "", "", "", "")] if more else []
+        return html_table(rows, ("name", "kind", "range or choices", "scale", "default", "shape"))
 
     def __eq__(self, other: object) -> bool:  # as text, where 1, 1.0 and True differ
         return isinstance(other, Space) and json.dumps(self.to_json()) == json.dumps(other.to_json())
@@ -529,7 +564,7 @@ class Space:
         each = zip(self.parameters.items(), self._user, strict=True)
         return {name: parameter.value(u[at]) for (name, parameter), at in each}
 
-    def carried_over(self, old: "Space", u: Array) -> Array:  # (n, p of the old one) -> (n, p)
+    def carried_over(self, old: Space, u: Array) -> Array:  # (n, p of the old one) -> (n, p)
         """Points of an older space that this one contains, added parameters at their defaults.
 
         Raises ValueError, which says what is not allowed and what to do, if this space does not contain the older one.

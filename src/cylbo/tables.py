@@ -10,6 +10,8 @@ number, True, None, a formula) stands in quotes of its own, as in JSON: 1 is a n
 spreadsheet that opens the file finds no formula in it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import csv

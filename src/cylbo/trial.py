@@ -1,5 +1,7 @@
 """Trials, and the ordered record of them."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -11,11 +13,17 @@ import numpy as np
 from cylbo.checks import as_float, as_scalar, is_integer, is_real
 from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
+from cylbo.rendering import Point, Rows, html_table, one_line, point_rows, shown, shown_point, spelled
 
 __all__ = ["Direction", "History", "NotFiniteError", "Trial", "checked_value", "spelled"]
 
 Status = Literal["open", "done", "failed", "cancelled"]
 Direction = Literal["minimize", "maximize"]
+
+# Characters that are shown
+LONGEST_REASON = 60
+# What stands in quotes where a trial is shown as code
+TEXTS = ("status", "reason", "origin")
 
 
 class NotFiniteError(ValueError):
@@ -23,7 +31,7 @@ class NotFiniteError(ValueError):
 
 
 class _ReadOnly(dict[str, Any]):
-    """A dict that stays as it is, also pickled, which a `MappingProxyType` cannot be."""
+    """A dict that refuses every change and, unlike a `MappingProxyType`, can be pickled."""
 
     def _refuse(self, *_: object, **__: object) -> Never:
         raise TypeError("what a trial says of itself cannot be changed; work on dict(trial.info).")
@@ -54,20 +62,49 @@ def _read_only(json: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One evaluation: a snapshot, replaced by a new one in the history when its value arrives."""
+    """One evaluation, as it was at one moment.
+
+    A trial is a snapshot that never changes. When its outcome arrives, the optimizer replaces it by
+    a new one with the same id: `tell` and `fail` return the newest, and
+    `optimizer.trials[trial.id]` is the newest too.
+
+    Attributes:
+        id: The trial's place in `optimizer.trials`, counted from 0.
+        x: The point in the units of the bounds, a read-only array of shape (d,). In a `cylbo.Space`
+            it has a number for each scalar parameter and array entry; a category is the index of
+            its choice.
+        value: The value that was told; it is NaN as long as there is none.
+        status: "open" until the outcome arrives, then "done" or "failed"; "cancelled" if the trial was
+            withdrawn, from which the model learns nothing.
+        origin: How the point came about: "center" for the centre, "given" for a point of `x0`,
+            "enqueued" for one that `enqueue` was given, "told" for an evaluation that the run began
+            with (`x0` and `y0`, `trials`), "added" for one that nobody asked for; other words say how
+            it was suggested, as listed in `suggest.py`.
+        seconds: The time that was spent on suggesting the point.
+        reason: Why the evaluation failed, in the words that `fail` was given; of an open trial, why
+            the program that evaluated it came to no end.
+        std: The standard deviation of the noise in the value; it is NaN if it was not told.
+        constraints: The numbers that were told with the value. A constraint is kept where its
+            number is <= 0.
+        info: What the suggestion was made of, a read-only dict of numbers; `Optimizer.health` sums
+            them up.
+        metadata: What the user keeps with the trial, a read-only dict of JSON values.
+        to_params: The function that gives `x` its names; it is None in a box without names.
+
+    """
 
     id: int
-    x: Array  # (d,) in user units, read-only
+    x: Array
     value: float = math.nan
     status: Status = "open"
-    origin: str = "model"  # how the point came about: "center", "given" (x0), "told" (x0, y0) or a rung of `suggest.py`
-    seconds: float = 0.0  # spent on suggesting it
-    reason: str = ""  # of a failure
-    std: float = math.nan  # standard deviation of the value's noise, if it was told
-    constraints: tuple[float, ...] = ()  # told with the value; met where <= 0
-    info: Mapping[str, Any] = field(default_factory=dict)  # of the suggestion, read-only: see `Optimizer.health`
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # what the user wants to keep with it, JSON, read-only
-    to_params: Callable[[Array], dict[str, Any]] | None = None  # what gives x its names
+    origin: str = "model"
+    seconds: float = 0.0
+    reason: str = ""
+    std: float = math.nan
+    constraints: tuple[float, ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    to_params: Callable[[Array], dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "info", _ReadOnly(self.info))
@@ -84,8 +121,41 @@ class Trial:
         return self.status == "done" and all(c <= 0.0 for c in self.constraints)
 
     def __repr__(self) -> str:
-        shown = f"value={self.value:.6g}" if self.status == "done" else f"status={self.status!r}"
-        return f"Trial(id={self.id}, {shown}, x=<{len(self.x)} parameters>)"
+        name, point = self._named_point
+        facts = dict(self._facts())
+        # The value already says that the trial is done
+        if self.status == "done":
+            del facts["status"]
+        texts = [f"{k}={text!r}" if k in TEXTS else f"{k}={text}" for k, text in facts.items()]
+        return f"Trial({', '.join([*texts[:2], f'{name}={shown_point(point)}', *texts[2:]])})"
+
+    def _repr_html_(self) -> str:
+        name, point = self._named_point
+        # The point has a table of its own, because its parameters may have the names of fields
+        where = f"trial.{name}"
+        parameters = html_table(point_rows(point, where), caption=where)
+        return f"<div>{html_table(self._facts())}{parameters}</div>"
+
+    @property
+    def _named_point(self) -> tuple[str, Point]:
+        """The attribute that people read the point from, and the point itself."""
+        params = self.params
+        return ("x", self.x) if params is None else ("params", params)
+
+    def _facts(self) -> Rows:
+        """What there is to say besides the point; fields that say nothing yet are left out."""
+        rows = [("id", str(self.id)), ("status", self.status)]
+        if self.status == "done":
+            rows.append(("value", shown(self.value)))
+        if not math.isnan(self.std):
+            rows.append(("std", shown(self.std)))
+        if self.constraints:
+            rows.append(("constraints", shown(np.array(self.constraints))))
+        if self.reason:
+            rows.append(("reason", one_line(self.reason, LONGEST_REASON)))
+        if self.metadata:
+            rows.append(("metadata", one_line(repr(self.metadata), LONGEST_REASON)))
+        return [*rows, ("origin", one_line(self.origin, LONGEST_REASON))]
 
 
 class History:
@@ -129,7 +199,7 @@ class History:
         # An open trial may hold the reason why it is still open
         return dataclasses.replace(found, **{"reason": "", **fields})  # type: ignore[arg-type]
 
-    def copy(self) -> "History":
+    def copy(self) -> History:
         """The same record, to which nothing is added."""
         return History(self._trials, self.direction)
 
@@ -181,15 +251,6 @@ class History:
                     )
                 break
         return numbers_told
-
-
-def spelled(thing: object, spell: Callable[[object], str] = str) -> str:
-    """Anything as text that can be stored and printed, whatever its own way of saying it does."""
-    try:
-        text = spell(thing)
-    except Exception:  # an integer beyond 4300 digits, or an object of the user's
-        text = f"{type(thing).__name__} that cannot be shown"
-    return text.encode(errors="backslashreplace").decode()  # half characters, as in names of files that are not UTF-8
 
 
 def checked_value(value: object, trial: Trial) -> float:
