@@ -35,10 +35,10 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-.venv/.run: .venv/.made pyproject.toml constraints.txt
+.venv/.run: .venv/.made pyproject.toml constraints.txt src/cylbo/version.py
 	$(INSTALL) '.[plot]'
 	touch $@
 
-.venv/.dev: .venv/.made pyproject.toml constraints.txt
+.venv/.dev: .venv/.made pyproject.toml constraints.txt src/cylbo/version.py
 	$(INSTALL) '.[dev]'
 	touch $@ .venv/.run

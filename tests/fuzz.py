@@ -41,17 +41,20 @@ from hostile import (
     BAD_COUNTS,
     BAD_FLAGS,
     BAD_IDS,
+    BAD_METADATA,
     BAD_NAMES,
     BAD_OPTIONS,
     BAD_PARAMETERS,
     BAD_STD,
     BOXES,
     CELLS,
+    ENDLESS,
     FINITE,
     FOREIGN,
     FOREIGN_SCRIPTS,
     GOOD_CONSTRAINT,
     GOOD_LIMITS,
+    GOOD_METADATA,
     GOOD_PARAMETERS,
     GOOD_STD,
     HUGE,
@@ -173,6 +176,8 @@ def good_options(rng, place):
             options["y0"] = [rng.choice([0.0, 1.0, -2.5, 1e300, rng.gauss(0.0, 1.0)]) for _ in points]
     if not place.named and place.high.max() < 1e300 and rng.random() < 0.2:
         options["region"] = "ball"
+    if rng.random() < 0.15:
+        options["trials"] = earlier_trials(rng, place)
     for key, choices in (("direction", ["minimize", "maximize"]), ("noisy", [None, True, False, np.False_])):
         if rng.random() < 0.4:
             options[key] = rng.choice(choices)
@@ -181,6 +186,17 @@ def good_options(rng, place):
     if name == "default" and rng.random() < 0.15:
         options["max_memory"] = rng.choice(GOOD_LIMITS)
     return options
+
+
+def earlier_trials(rng, place):
+    """Closed trials of another run in that place."""
+    other = cylbo.Optimizer(place.bounds)
+    for _ in range(rng.randint(0, 3)):
+        if rng.random() < 0.7:
+            other.add(place.point(), rng.gauss(0.0, 1.0), std=rng.choice(GOOD_STD))
+        else:
+            other.add_failed(place.point(), "earlier")
+    return other.trials
 
 
 def spoiled(rng, options):
@@ -225,9 +241,8 @@ def bits(trial):
     """All that a trial is, to the last bit."""
     numbers = {name: packed(getattr(trial, name)) for name in ("value", "std", "seconds")}
     texts = {name: getattr(trial, name) for name in ("id", "status", "origin", "reason", "constraints")}
-    return (
-        {"x": trial.x.tobytes(), "params": repr(trial.params), "info": json.dumps(dict(trial.info))} | numbers | texts
-    )
+    kept = {name: json.dumps(getattr(trial, name)) for name in ("info", "metadata")}
+    return {"x": trial.x.tobytes(), "params": repr(trial.params)} | kept | numbers | texts
 
 
 def every(trials):
@@ -306,15 +321,18 @@ class Session:
 
     # ---- what must be so
 
-    def call(self, operation, function, *, good, refusals=MISTAKES):
+    def call(self, operation, function, *, good, refusals=MISTAKES, may_skip=False):
         """What the function returns; None if it refuses, which must be right and change nothing.
 
         `good` is whether the call must be accepted, None if that is not known; `refusals` are the errors it may raise.
+        If it `may_skip` a point that waits, with a warning, the points that wait may change all the same.
         """
         self.calls += 1
         self.error = result = None
         try:
-            with watched(), np.errstate(all=self.errstate):
+            with watched(), np.errstate(all=self.errstate), warnings.catch_warnings():
+                if may_skip:
+                    warnings.filterwarnings("ignore", r"(enqueue|ask)\(\) skipped a point")
                 result = function()
         except (Exception, Interrupt, Stuck) as error:
             self.error = error
@@ -325,6 +343,11 @@ class Session:
         name, text = type(self.error).__name__, text_of(self.error, str)
         if good or isinstance(self.error, NEVER) or not isinstance(self.error, (*refusals, GrumpyError)):
             raise WrongError(f"{operation} raised {name}: {text}; arguments: {captured(function)}") from self.error
+        if may_skip:
+            known = {trial.x.tobytes() for trial in self.opt.trials}
+            left = [each for each in self.state["waiting"] if each[1] not in known or each in self._state()["waiting"]]
+            changed = {"waiting": left} | ({"stored waiting": left} if self.path else {})
+            self.state |= changed
         require(self._state() == self.state, f"{operation} was refused ({name}: {text}), and changed something")
         return None
 
@@ -338,12 +361,14 @@ class Session:
             "best": None if opt.best is None else opt.best.id,
             "memory": json.dumps(_memory_to_json(opt._memory)),
             "queue": [x.tobytes() for x in opt._given],
+            "waiting": [(i, x.tobytes()) for i, x in opt._waiting],
             "seed": opt.seed,
         }
         if self.path is None:
             return state
-        header, _, trials, memory = read(self.path)
-        return state | {"header": header, "stored": every(trials), "stored memory": json.dumps(_memory_to_json(memory))}
+        header, _, trials, memory, waiting, _ = read(self.path)
+        stored = {"stored": every(trials), "stored waiting": [(i, x.tobytes()) for i, x in waiting]}
+        return state | {"header": header, "stored memory": json.dumps(_memory_to_json(memory)), **stored}
 
     def check(self, *, changed=True):
         """What is in memory is what was told, and so is what is in the file."""
@@ -352,7 +377,8 @@ class Session:
         require(self.state["trials"] == self.model, "the trials are not what was asked and told")
         if self.path is not None:
             require(every(cylbo.load(self.path).trials) == self.model, "the file is not what was asked and told")
-            require(self.state["stored memory"] == self.state["memory"], "the file would go on otherwise")
+            for name in ("memory", "waiting"):
+                require(self.state[f"stored {name}"] == self.state[name], "the file would go on otherwise")
         opt = self.opt
         sign = -1.0 if opt.direction == "maximize" else 1.0
         feasible = [t for t in opt.trials if t.status == "done" and all(c <= 0 for c in t.constraints)]
@@ -380,15 +406,18 @@ class Session:
     def ask(self):
         counts = [None] * 6 + [1, 2, 3.0, np.int64(2)] + [10**9, HUGE] * (self.place.n_points < 20)
         n, is_good = self._draw(counts, BAD_COUNTS, 0.25)
-        known = {t.x.tobytes() for t in self.opt.trials}
+        known = {t.x.tobytes() for t in self.opt.trials if t.status != "cancelled"}
         refusals = (cylbo.StorageError,) if self.is_closed else ()
         if is_exhausted := len(known) >= self.place.n_points:
-            refusals = (cylbo.SpaceExhaustedError,)
+            refusals = (cylbo.SpaceExhaustedError, cylbo.StorageError)
+        # A point that waits may be skipped, or evaluated again in a space that has no other one
+        may_wait = bool(self.opt._waiting) and (is_exhausted or self.is_closed)
         asked = self.call(
             "ask" if n is None else "ask(n)",
             lambda: self.opt.ask() if n is None else self.opt.ask(n),
-            good=is_good and not self.is_closed and not is_exhausted,
+            good=None if is_good and may_wait else is_good and not self.is_closed and not is_exhausted,
             refusals=refusals if is_good else MISTAKES,
+            may_skip=True,
         )
         if asked is None:
             return
@@ -399,7 +428,8 @@ class Session:
             is_right = self.place.holds(trial, self.options)
             require(is_right, f"a point lies where none may: {trial.x}, {trial.params}")
             is_new = trial.x.tobytes() not in known
-            require(is_new or trial.origin in ("repeated", "given"), f"a point was asked for twice ({trial.origin})")
+            may_repeat = trial.origin in ("repeated", "given", "enqueued")
+            require(is_new or may_repeat, f"a point was asked for twice ({trial.origin})")
             known.add(trial.x.tobytes())
             self.model.append(bits(trial))
         is_whole = n is None or len(batch) == n or len(known) >= self.place.n_points
@@ -416,9 +446,11 @@ class Session:
         std, is_std = self._draw(GOOD_STD, BAD_STD, 0.1)
         constraints, are_constraints = self._constraints()
         is_good = is_value and is_std and are_constraints
+        metadata, is_metadata = self._draw(GOOD_METADATA, BAD_METADATA, 0.1)
+        is_good = is_good and is_metadata
         told = self.call(
             "tell",
-            lambda: self.opt.tell(trial, value, std=std, constraints=constraints()),
+            lambda: self.opt.tell(trial, value, std=std, constraints=constraints(), metadata=metadata),
             good=is_good and kind == "open" and not self.is_closed,
             refusals=self._refusals(kind, is_good),
         )
@@ -427,8 +459,10 @@ class Session:
         kept = tuple(number_in(c) for c in constraints() or ())
         self.n_constraints = len(kept)
         sd = math.nan if std is None else number_in(std)
-        self._close(told, status="done", value=packed(number_in(value)), std=packed(sd), constraints=kept)
-        self._note("tell", told.id, number_in(value), std, kept)
+        about = json.dumps(told.metadata)
+        outcome = {"status": "done", "value": packed(number_in(value)), "std": packed(sd), "constraints": kept}
+        self._close(told, **outcome, metadata=about)
+        self._note("tell", told.id, number_in(value), std, kept, metadata)
 
     def fail(self):
         (trial, kind), reason = self._trial(), self.rng.choice(REASONS)
@@ -442,12 +476,93 @@ class Session:
             self._close(failed, status="failed", reason=as_kept(reason))
             self._note("fail", failed.id, reason)
 
+    def cancel(self):
+        trial, kind = self._trial()
+        cancelled = self.call(
+            "cancel",
+            lambda: self.opt.cancel(trial),
+            good=kind == "open" and not self.is_closed,
+            refusals=self._refusals(kind, True),
+        )
+        if cancelled is not None:
+            self._close(cancelled, status="cancelled")
+            self._note("cancel", cancelled.id)
+
+    def add(self):
+        """An evaluation that nobody asked for, or a failure."""
+        point, is_point = self._point()
+        refusals = (cylbo.StorageError,) if self.is_closed else ()
+        if self.rng.random() < 0.3:
+            reason = self.rng.choice(REASONS)
+            failed = self.call(
+                "add_failed",
+                lambda: self.opt.add_failed(point, reason),
+                good=is_point and not self.is_closed,
+                refusals=refusals if is_point else MISTAKES,
+            )
+            if failed is not None:
+                self._added(failed, "add_failed", reason)
+            return
+        value, is_value = self._draw(self.values, NO_NUMBERS + NOT_FINITE, 0.25)
+        constraints, are_constraints = self._constraints()
+        is_good = is_point and is_value and are_constraints
+        told = constraints() if are_constraints else None
+        told = None if told is None else tuple(told)
+        added = self.call(
+            "add",
+            lambda: self.opt.add(point, value, constraints=told if are_constraints else constraints()),
+            good=is_good and not self.is_closed,
+            refusals=refusals if is_good else MISTAKES,
+        )
+        if added is not None:
+            self.n_constraints = len(added.constraints)
+            self._added(added, "add", added.value, added.constraints)
+
+    def _added(self, trial, what, *arguments):
+        require(trial.id == len(self.model) and trial.origin == "added", "an added trial is not the next")
+        require(self.place.holds(trial, self.options), f"a point was added that lies where none may: {trial.x}")
+        self.model.append(bits(trial))
+        self._note(what, trial.x.copy() if trial.params is None else trial.params, *arguments)
+        self.check()
+
+    def enqueue(self):
+        point, is_good = self._point()
+        before = len(self.opt._waiting)
+        known = len(self.opt.trials)
+        self.call(
+            "enqueue",
+            lambda: self.opt.enqueue(point),
+            good=None if is_good and self.is_closed else is_good,
+            refusals=(cylbo.StorageError,) if is_good else MISTAKES,
+            may_skip=True,
+        )
+        require(len(self.opt.trials) == known, "a point that waits is a trial")
+        require(is_good or len(self.opt._waiting) == before, "a bad point waits")
+        if self.error is None:
+            if len(self.opt._waiting) > before:
+                x = self.opt._waiting[-1].x
+                self._note("enqueue", self.opt.frame.params(x) if self.place.named else x.copy())
+            self.check()
+
+    def _point(self):
+        """A point of the place, or none; and which."""
+        if self.rng.random() >= 0.3 * self.hostility:
+            return self.place.point(), True
+        if self.place.named:
+            bad = [None, 3, "x", [0.5], {"no such name": 1}, Grumpy(), {"p": Grumpy()}, [{}]]
+            return self.rng.choice(bad), False
+        n = len(self.place.low)
+        bad = [None, "x", [math.nan] * n, [1e300] * n, [0.5] * (n + 1), [[0.5] * n], {}, [None] * n, Grumpy(), ENDLESS]
+        return self.rng.choice(bad), False
+
     def look(self):
         looks = {
             "health": lambda: str(self.opt.health()),
             "best": lambda: repr(self.opt.best),
             "recommended": self.opt.recommended,
             "trials": self._vandalise,
+            "pending": lambda: [repr(trial) for trial in self.opt.pending],
+            "repr": lambda: repr(self.opt),
         }
         what = self.rng.choice(list(looks))
         self.call(what, looks[what], good=True)
@@ -676,7 +791,7 @@ class Session:
         else:
             require(self.error is None, f"minimize ended with {text_of(self.error)}")
         result = result or self.error.result
-        is_open = played[-1] == "interrupts" or (played[-1] == "wrong" and isinstance(self.error, GrumpyError))
+        is_open = played[-1] in ends
         require(result.nfev == len(played) - is_open, "evaluations were not counted")
         finished = [kind == "gives" for kind in played[: result.nfev]]
         require([math.isfinite(value) for value in result.func_vals] == finished, "values were lost, or made up")
@@ -787,10 +902,14 @@ class Session:
         if self.log is None or "max_suggest_seconds" in self.options:  # then points depend on the clock
             return
         twin = cylbo.Optimizer(**self.options)
+        warnings.filterwarnings("ignore", r"ask\(\) skipped a point")
         for what, *arguments in self.log:
             if what == "tell":
-                trial, value, std, constraints = arguments
-                twin.tell(trial, value, std=std, constraints=constraints)
+                trial, value, std, constraints, metadata = arguments
+                twin.tell(trial, value, std=std, constraints=constraints, metadata=metadata)
+            elif what == "add":
+                point, value, constraints = arguments
+                twin.add(point, value, constraints=constraints)
             else:
                 getattr(twin, what)(*arguments)
         ours, theirs = ([one | {"seconds": None} for one in every(opt.trials)] for opt in (self.opt, twin))
@@ -798,7 +917,8 @@ class Session:
 
 
 OPERATIONS = {
-    "ask": 20, "tell": 35, "fail": 8, "look": 6, "close": 3, "go_on": 8, "construct": 12, "minimize": 4, "load": 6,
+    "ask": 20, "tell": 35, "fail": 6, "cancel": 4, "add": 6, "enqueue": 6,
+    "look": 6, "close": 3, "go_on": 8, "construct": 12, "minimize": 4, "load": 6,
     "space": 10, "from_json": 6,
 }  # fmt: skip
 

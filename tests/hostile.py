@@ -149,6 +149,13 @@ SPACES = [
 MORE = [Real(0, 1, default=0.25), Integer(1, 9, default=9), Categorical(["x", "z"], default="z")]  # for a larger space
 
 GOOD_LIMITS = [0.05, 1e-300, 1e-9, Fraction(1, 3), np.float32(0.1), 1e6, 10**20, 1e308, 10**400, math.inf]
+GOOD_METADATA = [None] * 5 + [
+    {}, {"a": 1.5, "b": [None, {"c": "\udfff"}]}, {"": math.nan}, {"x": np.float32(1)}, {"n": np.arange(2)},
+]  # fmt: skip
+BAD_METADATA = [
+    3, "a", [], [{}], {"a": {1}}, {1: 2}, {"a": Grumpy()}, {"a": object()}, Grumpy(), {"a": ENDLESS}, {"a": HUGE},
+    {"a": 1j},
+]  # fmt: skip
 BAD_LIMITS = [0, -1.0, math.nan, -math.inf, True, "1", [1], 1j, Decimal(1), -HUGE, -(10**400), Grumpy(), object()]
 BAD_OPTIONS = {
     "bounds": [
@@ -181,6 +188,7 @@ BAD_OPTIONS = {
         3, "x", [[]], [[math.nan]], [["a"]], [[0.5] * 9], [{}], [{"a": 1}], {"a": [1]}, [None], [1.0], [[None]],
         [[1j]], object(), Grumpy(), [Grumpy()], [[Grumpy()]], ENDLESS, np.zeros((1, 1, 1)), [{1: Grumpy()}],
     ],
+    "trials": ["runs.csv", 3, [1], [None], [{}], Grumpy(), [cylbo.Trial(0, np.zeros(7), 1.0, "done")]],
     "y0": [[[1.0]], "y", [1.0] * 9, 3, [None], [1j], ENDLESS, [Grumpy()], np.ma.masked_all(1), {}],
 }
 BAD_NAMES = [  # of files; strings lie in a folder with a pipe and with a link to itself, the circle

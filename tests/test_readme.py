@@ -1,5 +1,6 @@
 """What README shows can be typed in and works."""
 
+import logging
 import re
 from pathlib import Path
 
@@ -12,12 +13,14 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_there_are_examples():
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 7
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_the_examples_run(block, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.root, "handlers", [])  # what the example sets up ends with it
+    monkeypatch.setattr(logging.root, "level", logging.WARNING)
     exec(block.replace("budget=100", "budget=5"), {"cylbo": cylbo})
     assert capsys.readouterr().out
 

@@ -257,7 +257,7 @@ def test_a_lock_that_is_closed_twice_does_not_remove_that_of_another(path):
 
 
 @pytest.mark.parametrize(
-    ("storage", "cure"), [("sqlite:///x.db", "storage='x.db'"), ("sqlite:////tmp/x.db", "storage='tmp/x.db'")]
+    ("storage", "cure"), [("sqlite:///x.db", "storage='x.db'"), ("sqlite:////tmp/x.db", "storage='/tmp/x.db'")]
 )
 def test_a_url_is_no_path(storage, cure):
     with pytest.raises(ValueError, match=f"storage must be the path of a file, got the URL '{storage}'; write {cure}"):

@@ -92,7 +92,7 @@ def path(tmp_path):
 ATTEMPTS = 40  # kills of each method at the least
 
 
-def killed_runs(folder, name, kills):
+def killed_runs(folder, name, kills, run_once=None):
     """Runs that are killed and resumed until they are done, one after the other until there were so many kills.
 
     To be called in a process of its own, which forks: what a kill costs is then a few milliseconds. The time up to it
@@ -105,7 +105,7 @@ def killed_runs(folder, name, kills):
         while not done:
             pid = os.fork()
             if not pid:
-                os._exit(_logged_run(path, METHODS[name]))
+                os._exit((run_once or _logged_run)(path, METHODS[name]))
             time.sleep(rng.expovariate(1.0 / mean))
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
@@ -139,6 +139,49 @@ def _logged_run(path, method):
         traceback.print_exc()
         return 1
     return 0
+
+
+def batches_by_hand(path, method):
+    """A run with three open trials at a time, of which some are cancelled; the state says what comes next."""
+    try:
+        with make(path, method=method, noisy=False) as opt:
+            while sum(trial.status != "open" for trial in opt.trials) < 12:
+                n, pending = len(opt.trials), opt.pending
+                origins = [trial.origin for trial in opt.trials]
+                if n == 4 and "added" not in origins:
+                    opt.add([0.1, 12.0, -4.9], 0.5, metadata={"host": "a"})
+                elif n == 6 and not opt._waiting:
+                    opt.enqueue([0.2, 13.0, -4.8])
+                    opt.ask()
+                elif len(pending) < 3:
+                    opt.ask()
+                elif pending[0].id % 5 == 3:
+                    opt.cancel(pending[0])
+                else:
+                    opt.tell(pending[0], bowl(pending[0].x), metadata={"n": n})
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_runs_by_hand_that_are_killed_with_trials_open_go_on_as_one_that_was_not(tmp_path, name):
+    program = f"import test_storage as t; t.killed_runs({str(tmp_path)!r}, {name!r}, {ATTEMPTS}, t.batches_by_hand)"
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=here, env=os.environ | one_thread, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    runs, kills = map(int, done.stdout.split())
+    assert kills >= ATTEMPTS
+    assert batches_by_hand(tmp_path / "calm.db", METHODS[name]) == 0
+    calm = cylbo.load(tmp_path / "calm.db").trials
+    assert {trial.status for trial in calm} == {"open", "done", "cancelled"}
+    assert {trial.origin for trial in calm} == {"center", "random", "added", "enqueued", "model"}
+    for i in range(runs):
+        assert bits(cylbo.load(tmp_path / f"{i}.db").trials) == bits(calm)
 
 
 @pytest.mark.parametrize("name", ["default", "paper"])

@@ -18,10 +18,12 @@ from cylbo.known import Known
 from cylbo.learn import State, profiled
 from cylbo.outputs import from_compressed
 from cylbo.rendering import Rows, aligned, html_table, one_line
-from cylbo.trial import Trial
+from cylbo.trial import ELSEWHERE, Trial
 
 __all__ = ["Health", "examined"]
 
+# Ids that are listed
+MOST_PENDING = 8
 LATELY = 10  # suggestions that are looked at
 ON_BOUND = 1e-9  # of the width: as close to a bound counts as on it
 FLAT = 1e-9
@@ -48,6 +50,7 @@ class Health:
         evaluations: The number of evaluations that have a value.
         failed: The number of evaluations that failed.
         open: The number of trials whose outcome has not arrived.
+        pending: The ids of these trials.
         origin: How the last point came about, see `Trial.origin`; it is "" before the first.
         origins: How many points came about in each way, a dict by origin.
         on_bounds: The share of the numbers in the last suggestions that lie on a bound.
@@ -72,6 +75,7 @@ class Health:
     evaluations: int
     failed: int
     open: int
+    pending: tuple[int, ...]
     origin: str
     origins: Mapping[str, int]
     on_bounds: float
@@ -95,6 +99,7 @@ class Health:
     def _rows(self) -> Rows:
         rows = [
             ("evaluations", f"{self.evaluations} with a value, {self.failed} failed, {self.open} open"),
+            *self._open_rows(),
             ("last suggestion", one_line(self.origin, LONGEST_ORIGIN) or "none yet"),
             ("on the bounds", f"{_percent(self.on_bounds)} of the numbers"),
             ("radius", f"{_percent(self.radius)} of the way to the farthest corner"),
@@ -111,6 +116,14 @@ class Health:
             ]
         return rows
 
+    def _open_rows(self) -> Rows:
+        """Which trials are open, and what to do with those whose evaluation was lost."""
+        if not self.pending:
+            return []
+        more = len(self.pending) - MOST_PENDING
+        ids = ", ".join(map(str, self.pending[:MOST_PENDING])) + f" and {more} more" * (more > 0)
+        return [("open", f"trial {ids}: tell, fail or cancel() those that were lost")]
+
 
 def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | Frame, config: Config) -> Health:
     """The report on a run."""
@@ -125,11 +138,12 @@ def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | F
     spread = [trial.info["spread"] for trial in lately if "spread" in trial.info]
     moved = [trial.info["displacement"] for trial in lately if "displacement" in trial.info]
     chances = [trial.info["chance"] for trial in lately if "chance" in trial.info]
-    asked = [trial for trial in trials if trial.origin != "told"]
+    asked = [trial for trial in trials if trial.origin not in ELSEWHERE]
     report = Health(
         evaluations=len(known.y),
         failed=len(known.failed),
         open=len(known.pending),
+        pending=tuple(trial.id for trial in trials if trial.status == "open"),
         origin=asked[-1].origin if asked else "",
         origins=dict(Counter(trial.origin for trial in trials)),
         on_bounds=_mean(on_bounds),

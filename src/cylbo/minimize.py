@@ -27,15 +27,13 @@ from cylbo.progress import ProgressBar
 from cylbo.result import Result, without_best
 from cylbo.space import Space
 from cylbo.storage import read
-from cylbo.trial import Direction, History, NotFiniteError, Trial, spelled
+from cylbo.trial import ELSEWHERE, Direction, History, NotFiniteError, Trial, spelled
 
 __all__ = ["load", "minimize"]
 
 
 OnError = Literal["raise", "fail"]
 
-# Origins of trials that the run did not ask for, which cost no budget
-ELSEWHERE = ("told", "added")
 RETURNED = ("value", "std", "constraints", "metadata")
 
 

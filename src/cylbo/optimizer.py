@@ -542,7 +542,7 @@ def _checked_path(storage: object) -> Path:
     if not isinstance(storage, str | os.PathLike):
         raise TypeError(f"storage must be the path of a file or None, got {storage!r}.")
     text = os.fspath(storage)
-    if isinstance(text, str) and (scheme := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://+", text)):
+    if isinstance(text, str) and (scheme := re.match(r"[A-Za-z][A-Za-z0-9+.-]*:///?", text)):
         path = text[scheme.end() :] or "run.db"
         raise ValueError(f"storage must be the path of a file, got the URL {text!r}; write storage={path!r}.")
     return Path(text)

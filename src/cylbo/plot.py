@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cylbo.geometry import Array
 from cylbo.optimizer import Optimizer
 from cylbo.result import Result
-from cylbo.trial import Direction
+from cylbo.trial import ELSEWHERE, Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,9 +29,6 @@ MARKERS = ("o", "^", "D", "v", "P", "*", "<")
 
 # The height of a row of crosses, one for each run with failures, as a share of that of the axes
 ROW = 0.03
-
-# Origins of evaluations that were made elsewhere: `x0` with `y0`, and those added to a run later
-ELSEWHERE = ("told", "added")
 
 
 class _Course(NamedTuple):

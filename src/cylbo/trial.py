@@ -15,10 +15,13 @@ from cylbo.errors import TrialClosedError, UnknownTrialError
 from cylbo.geometry import Array
 from cylbo.rendering import Point, Rows, html_table, one_line, point_rows, shown, shown_point, spelled
 
-__all__ = ["Direction", "History", "NotFiniteError", "Trial", "checked_value", "spelled"]
+__all__ = ["ELSEWHERE", "Direction", "History", "NotFiniteError", "Trial", "checked_value", "spelled"]
 
 Status = Literal["open", "done", "failed", "cancelled"]
 Direction = Literal["minimize", "maximize"]
+
+# Origins of evaluations that the run did not ask for: they cost no budget
+ELSEWHERE = ("told", "added")
 
 # Characters that are shown
 LONGEST_REASON = 60
