@@ -96,7 +96,7 @@ POSITIONS = {
     "Optimizer.tell() expected trial and value by position, got 3 arguments; give options by name, e.g. std=0.5.": (
         lambda: opened().tell(0, 1.0, 0.5)
     ),
-    "Optimizer.fail() expected trial and reason by position, got 3 arguments; leave the rest out.": (
+    "Optimizer.fail() expected trial and reason by position, got 3 arguments; give options by name: metadata.": (
         lambda: opened().fail(0, "no", "mass")
     ),
     "Optimizer.ask() expected n by position, got 2 arguments; leave the rest out.": lambda: opened().ask(1, 2),

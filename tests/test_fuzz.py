@@ -4,6 +4,7 @@ import json
 import math
 import numbers
 import random
+import sys
 import tempfile
 from collections import Counter
 
@@ -90,20 +91,20 @@ def test_no_order_of_calls_that_hypothesis_finds_does_harm():
 def _keep_first(self, trial):
     kept = self.history.keep(trial)
     if self._store is not None:
-        self._store.closed(trial)
+        self._store.kept(trial)
     return kept
 
 
 def _forget_queue(self, *, ask=Optimizer._ask):
-    queue, self._queue = self._queue, self._queue[1:]
+    queue, self._given = self._given, self._given[1:]
     trial = ask(self)
-    self._queue = queue[1:]
+    self._given = queue[1:]
     return trial
 
 
-def _learn_from_refusals(self, trial, value, *, std=None, constraints=None, tell=Optimizer.tell):
+def _learn_from_refusals(self, trial, value, *, tell=Optimizer.tell, **options):
     try:
-        return tell(self, trial, value, std=std, constraints=constraints)
+        return tell(self, trial, value, **options)
     except TypeError:
         self.seed += 1
         raise
@@ -122,18 +123,25 @@ def _leak(self, *, health=Optimizer.health):
 
 
 PLANTED = {
-    "memory before the file": (Optimizer, "_close", _keep_first),
+    "memory before the file": (Optimizer, "_closed", _keep_first),
     "a queue that refused asks shorten": (Optimizer, "_ask", _forget_queue),
     "a seed that refusals change": (Optimizer, "tell", _learn_from_refusals),
     "constraints that get lost": (History, "checked_constraints", _lose_constraints),
-    "outcomes that are not stored": (Store, "closed", _write_nothing),
+    "outcomes that are not stored": (Store, "kept", _write_nothing),
     "an undocumented error": (Optimizer, "health", _leak),
     "points outside": (Box, "to_user", lambda self, z: np.nextafter(self.high, math.inf)),
     "points that come twice": (
-        Optimizer,
+        sys.modules[Optimizer.__module__],
         "_taken",
-        lambda self: {tuple(trial.x.tolist()) for trial in self.trials[1:]},
+        lambda history: {tuple(trial.x.tolist()) for trial in history.all[1:]},
     ),
+    "cancelled trials that are learnt": (
+        sys.modules[Optimizer.__module__],
+        "_taken",
+        lambda history: {tuple(trial.x.tolist()) for trial in history.all},
+    ),
+    "points that wait and are not stored": (Store, "enqueued", _write_nothing),
+    "points that wait and are not forgotten": (Store, "dropped", _write_nothing),
 }
 
 

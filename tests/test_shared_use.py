@@ -133,8 +133,18 @@ def in_a_fork(function):
     return said
 
 
-@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_a_forked_child_cannot_use_the_file_of_its_parent(path):
+def in_a_program(function, path):
+    """Call a function of this file in a process of its own, in which no other library minds a fork."""
+    program = f"import pathlib, test_shared_use as t; t.{function.__name__}(pathlib.Path({str(path)!r}))"
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=here, env=os.environ | one_thread, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def parent_and_forks(path):
     opt = make(path)
     trial = opt.ask()
     calls = {
@@ -157,8 +167,11 @@ def test_a_forked_child_cannot_use_the_file_of_its_parent(path):
     assert [t.value for t in cylbo.load(path).trials] == [2.0]
 
 
-@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_a_forked_pool_may_evaluate_for_its_parent(path):
+def test_a_forked_child_cannot_use_the_file_of_its_parent(path):
+    in_a_program(parent_and_forks, path)
+
+
+def pool_of_forks(path):
     with make(path) as opt, multiprocessing.get_context("fork").Pool(2) as pool:
         for _ in range(3):
             batch = opt.ask(2)
@@ -167,6 +180,10 @@ def test_a_forked_pool_may_evaluate_for_its_parent(path):
         pool.close()
         pool.join()
     assert [t.status for t in cylbo.load(path).trials] == ["done"] * 6
+
+
+def test_a_forked_pool_may_evaluate_for_its_parent(path):
+    in_a_program(pool_of_forks, path)
 
 
 # ---- copies

@@ -271,7 +271,7 @@ def test_noise_and_constraints_may_be_arrays_of_one(history):
     for truth in (True, np.True_, np.array([True])):
         with pytest.raises(TypeError, match=r"expected std to be one real number, got bool True"):
             history.checked_std(truth, trial)
-        with pytest.raises(TypeError, match=r"expected constraints\[0\] to be one real number, got bool True"):
+        with pytest.raises(TypeError, match=r"expected constraints\[0\] to be a number that is .*, got True"):
             history.checked_constraints([truth], trial)
 
 
@@ -309,3 +309,23 @@ def test_a_trial_with_another_point_under_a_known_id_is_refused(history):
     for x in (moved.x, np.append(history[1].x, 0.0), history[1].x[:1]):
         with pytest.raises(cylbo.UnknownTrialError, match="trial 1 comes from another optimizer"):
             history[dataclasses.replace(history[1], x=x)]
+
+
+@pytest.mark.parametrize("truth", [True, False, np.True_])
+def test_a_constraint_is_a_number_and_no_truth(truth):
+    opt = cylbo.Optimizer([(0, 1)], seed=0)
+    with pytest.raises(
+        TypeError, match=r"expected constraints\[1\] to be a number that is <= 0 where .* got (True|False)"
+    ):
+        opt.tell(opt.ask(), 1.0, constraints=[0.0, truth])
+
+
+def test_an_array_without_a_length_is_no_list_of_constraints():
+    opt = cylbo.Optimizer([(0, 1)], seed=0)
+    with pytest.raises(TypeError, match=r"constraints must be a list of numbers, got array\(1.\) for trial 0"):
+        opt.tell(opt.ask(), 1.0, constraints=np.array(1.0))
+
+
+def test_true_and_false_are_no_values_of_y0():
+    with pytest.raises(TypeError, match="y0 must be numbers, got"):
+        cylbo.Optimizer([(0, 1)], x0=[[0.5]], y0=[True])

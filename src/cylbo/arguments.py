@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
-__all__ = ["checked_arguments"]
+__all__ = ["checked_arguments", "nearest"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,7 +43,7 @@ def checked_arguments(cure: Cure | None = None) -> Callable[[Callable[P, R]], Ca
                 if name not in names:
                     free = [other for other in names[len(given) :] if other not in kwargs]
                     wrong = f"{called} got an unexpected argument {name!r}"
-                    raise TypeError(f"{wrong}; {_nearest(name, free) or known}")
+                    raise TypeError(f"{wrong}; {nearest(name, free) or known}")
             if len(given) > len(positions):
                 expected = f"{called} expected {' and '.join(positions) or 'nothing'} by position"
                 got = f"{len(given)} argument{'s' * (len(given) > 1)}"
@@ -56,7 +56,8 @@ def checked_arguments(cure: Cure | None = None) -> Callable[[Callable[P, R]], Ca
     return decorated
 
 
-def _nearest(name: str, names: Sequence[str]) -> str:
+def nearest(name: str, names: Sequence[str]) -> str:
+    """A question after the one of these names that a misspelt one may stand for; "" if there is none."""
     # With less likeness "iterations" would be taken for "direction"
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
     return f"did you mean {near[0]!r}?" if near else ""

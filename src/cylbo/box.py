@@ -156,7 +156,11 @@ class Box:
 
     def _inside(self, x: Array, name: str, culprit: str) -> Array:  # (k, d) -> (k, d)
         in_box = ((x >= self.low) & (x <= self.high)).all(-1)
-        inside = in_box if self.region == "box" else in_box | self.domain.contains(self.to_ball(x))
+        inside = in_box
+        if self.region == "ball":
+            # What is too far away to be squared is outside
+            with np.errstate(over="ignore"):
+                inside = in_box | self.domain.contains(self.to_ball(x))
         for i in np.flatnonzero(~inside):
             where = "the bounds" if self.region == "box" else f"the ball of radius {self.domain.radius:.6g}"
             raise ValueError(f"{name} must lie inside {where}; {culprit.format(i)} not: {x[i]}.")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.arguments import checked_arguments
+from cylbo.arguments import checked_arguments, nearest
 from cylbo.box import Bounds, Box, Region
 from cylbo.checks import as_float, as_integer, checked_flag, is_real
 from cylbo.config import METHODS, PAPER, Config
@@ -242,8 +242,11 @@ def _evaluate(
         raise
     told = dict(value) if isinstance(value, Mapping) else {"value": value}
     try:
-        if unknown := [name for name in told if name not in RETURNED] or ([] if "value" in told else ["no value"]):
-            raise TypeError(f"got {', '.join(map(repr, told)) or 'none'}, of which {unknown[0]!r} is wrong")
+        for name in told:
+            if name not in RETURNED:
+                raise TypeError(f"got {name!r} in the dict; {nearest(str(name), RETURNED) or 'leave it out'}")
+        if "value" not in told:
+            raise TypeError(f"got a dict without 'value': {spelled(told)}")
         metadata = checked_metadata(told.pop("metadata", None))
         try:
             return opt.tell(trial, **told, metadata=metadata)

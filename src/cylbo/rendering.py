@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.cells import cell_len
 
 from cylbo.geometry import Array
 
@@ -130,6 +129,9 @@ def point_rows(point: Point, rest: str) -> Rows:
 
 def aligned(rows: Rows) -> str:
     """Two columns of text; what stands in the second may have several lines."""
+    # How wide letters are in a terminal is a table that only people who look need
+    from rich.cells import cell_len
+
     width = max(cell_len(label) for label, _ in rows) + 2
     lines = []
     for label, text in rows:

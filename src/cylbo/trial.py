@@ -240,10 +240,18 @@ class History:
         """As many numbers as every trial of this run has that was told."""
         if constraints is None:
             constraints = ()
-        if isinstance(constraints, str | bytes | Mapping | Set) or not isinstance(constraints, Iterable):
+        is_scalar = isinstance(constraints, np.ndarray) and constraints.ndim == 0
+        if is_scalar or isinstance(constraints, str | bytes | Mapping | Set) or not isinstance(constraints, Iterable):
             raise TypeError(f"constraints must be a list of numbers, got {constraints!r} for trial {trial.id}.")
         hint = f"for trial {trial.id}; report an evaluation that gave nothing with fail(trial, reason)."
-        numbers_told = tuple(_checked_number(c, f"constraints[{i}]", hint) for i, c in enumerate(constraints))
+        told = list(constraints)
+        for i, c in enumerate(told):
+            if isinstance(as_scalar(c), bool):
+                raise TypeError(
+                    f"expected constraints[{i}] to be a number that is <= 0 where the constraint is met, such as "
+                    f"x[0] - 1 for x[0] <= 1, got {as_scalar(c)} for trial {trial.id}."
+                )
+        numbers_told = tuple(_checked_number(c, f"constraints[{i}]", hint) for i, c in enumerate(told))
         for earlier in self.of("done"):
             # x0 and y0 say nothing of constraints
             if earlier.origin != "told" or earlier.constraints:

@@ -28,6 +28,8 @@ def checked_earlier(x0: Any, y0: ArrayLike | None, frame: Box | Frame) -> tuple[
     if y0 is None:
         return points, None
     values = checked_numbers(y0, "y0")
+    if np.asarray(y0).dtype == bool:
+        raise TypeError(f"y0 must be numbers, got {y0!r}; say which numbers are meant, e.g. float(value).")
     if values.shape != (len(points),):
         raise ValueError(f"y0 must have shape ({len(points)},), one value per row of x0, got {values.shape}.")
     return points, values
