@@ -679,7 +679,7 @@ class Session:
         changes = [
             {"seed": self.opt.seed + 1},
             {"direction": "maximize" if self.opt.direction == "minimize" else "minimize"},
-            {"noisy": True if self.opt.noisy is None else None},
+            {"noisy": not self.opt.noisy},  # None is what the run began with
             {"method": dataclasses.replace(self.opt.config, n_sobol=63)},
             {"bounds": [(-3, -2)] * 7, "center": None, "x0": None, "y0": None},
             {"resume": False},
