@@ -35,10 +35,10 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-.venv/.run: .venv/.made pyproject.toml constraints.txt src/cylbo/version.py
+.venv/.run: .venv/.made pyproject.toml constraints.txt src/cylbo/_version.py
 	$(INSTALL) '.[plot]'
 	touch $@
 
-.venv/.dev: .venv/.made pyproject.toml constraints.txt src/cylbo/version.py
+.venv/.dev: .venv/.made pyproject.toml constraints.txt src/cylbo/_version.py
 	$(INSTALL) '.[dev]'
 	touch $@ .venv/.run

@@ -18,9 +18,9 @@ import numpy as np
 
 from cylbo.bench.functions import problem
 from cylbo.bench.suites import suite
-from cylbo.config import DEFAULT, Config
-from cylbo.fit import Form
-from cylbo.optimizer import Optimizer
+from cylbo.methods import DEFAULT, Config
+from cylbo.model.evidence import Form
+from cylbo.run.optimizer import Optimizer
 
 from .pool import append_line, make_each, read_lines
 

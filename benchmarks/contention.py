@@ -10,7 +10,7 @@ import time
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from cylbo.threads import blas_threads
+from cylbo.numerics.threads import blas_threads
 
 SIZES = (50, 200, 600)
 

@@ -33,13 +33,13 @@ from rich.progress import track
 
 from cylbo.bench.functions import problem
 from cylbo.bench.methods import botorch, optuna
-from cylbo.box import Box
-from cylbo.config import DEFAULT
-from cylbo.known import Known
-from cylbo.optimizer import Optimizer
-from cylbo.outputs import standardized
-from cylbo.suggest import suggest
-from cylbo.threads import blas_threads
+from cylbo.methods import DEFAULT
+from cylbo.model.scaling import standardized
+from cylbo.numerics.threads import blas_threads
+from cylbo.run.optimizer import Optimizer
+from cylbo.search.data import Known
+from cylbo.search.suggest import suggest
+from cylbo.space.box import Box
 
 Array = NDArray[np.float64]
 

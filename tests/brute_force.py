@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from cylbo.hyper import Hyperparameters
+from cylbo.model.hyperparameters import Hyperparameters
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ import numpy as np
 
 import cylbo
 from cylbo import Categorical, Integer, Real, Space
-from cylbo.storage import _memory_to_json, read
+from cylbo.store.file import _memory_to_json, read
 from hostile import (
     ACTS,
     BAD_CONSTRAINTS,

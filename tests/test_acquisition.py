@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from cylbo.acquisition import Acquired, expected_improvement, log_expected_improvement, log_h
-from cylbo.center import CenteredGP
-from cylbo.gp import GP, Data, Posterior
-from cylbo.kernel import Cylindrical, Matern
+from cylbo.model.centred import CenteredGP
+from cylbo.model.gp import GP, Data, Posterior
+from cylbo.model.kernel import Cylindrical, Matern
+from cylbo.search.improvement import Acquired, expected_improvement, log_expected_improvement, log_h
 
 # From far above to far below, dense about the switches at -1 and -50
 Z = sorted(

@@ -8,7 +8,7 @@ import scipy.stats
 import torch
 from scipy.stats import qmc
 
-from cylbo.ascent import (
+from cylbo.search.climb import (
     FEW_COORDINATES,
     FEW_SHARES,
     best_starts,
@@ -22,7 +22,7 @@ from cylbo.ascent import (
     sparse_spray,
     uniform,
 )
-from cylbo.geometry import Domain, Lattice
+from cylbo.space.geometry import Domain, Lattice
 
 
 def cube(d, *, within_box=True, low=-1.0, high=1.0):

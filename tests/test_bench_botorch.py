@@ -14,7 +14,7 @@ pytest.importorskip("botorch")
 from cylbo.bench.methods import botorch, sobol  # noqa: E402
 from cylbo.bench.methods.method import Method  # noqa: E402
 from cylbo.bench.objective import Objective  # noqa: E402
-from cylbo.outputs import standardized  # noqa: E402
+from cylbo.model.scaling import standardized  # noqa: E402
 
 OPTIMUM = np.linspace(-0.7, 0.7, 10)
 SHORT_SAASBO = partial(botorch.search, fit=partial(botorch.saas, warmup=32, samples=32))

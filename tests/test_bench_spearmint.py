@@ -9,7 +9,7 @@ from scipy import stats
 from cylbo.bench.methods import sobol, spearmint
 from cylbo.bench.methods.spearmint import Ensemble, LogPosterior, sample_hyperparameters
 from cylbo.bench.objective import Objective
-from cylbo.outputs import standardized
+from cylbo.model.scaling import standardized
 
 METHODS = {method.name: method for method in spearmint.METHODS}
 both = pytest.mark.parametrize("warped", [False, True])

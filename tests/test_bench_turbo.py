@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 from cylbo.bench.methods import sobol, turbo
 from cylbo.bench.objective import Objective
-from cylbo.outputs import standardized
+from cylbo.model.scaling import standardized
 
 OPTIMUM = np.linspace(-0.7, 0.7, 10)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import brute_force
 from brute_force import check_pullback
-from cylbo import blend
-from cylbo.blend import Blend, BlendedGP, cosine_slopes, cosines, grams, most_cosines
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.gp import GP, SMALLEST_VARIANCE, Data
-from cylbo.kernel import Matern
+from cylbo.model import blended as blend
+from cylbo.model.blended import Blend, BlendedGP, cosine_slopes, cosines, grams, most_cosines
+from cylbo.model.gp import GP, SMALLEST_VARIANCE, Data
+from cylbo.model.kernel import Matern
 
 B = 1.1  # half of the interval that the cosines live on
 SPEEDS = np.pi * np.arange(1, 33) / (2.0 * B)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cylbo
-from cylbo.box import Box
+from cylbo.space.box import Box
 
 EPS = np.finfo(float).eps
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
-from cylbo.center import CenteredGP
-from cylbo.gp import GP, Data
-from cylbo.kernel import Cylindrical
+from cylbo.model.centred import CenteredGP
+from cylbo.model.gp import GP, Data
+from cylbo.model.kernel import Cylindrical
 
 
 class Setting:

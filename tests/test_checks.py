@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from cylbo.checks import as_float, as_integer, as_scalar, checked_flag, is_integer, is_real
+from cylbo.space.checks import as_float, as_integer, as_scalar, checked_flag, is_integer, is_real
 
 
 @pytest.mark.parametrize("value", [0, -3, 10**400, np.int8(1), np.uint64(2**63)])

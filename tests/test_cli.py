@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import cylbo
 from cylbo.cli import app
-from cylbo.result import Result
-from cylbo.trial import Trial
+from cylbo.record.trial import Trial
+from cylbo.run.result import Result
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import cylbo
-from cylbo import ascent, outputs
-from cylbo.acquisition import expected_improvement, log_expected_improvement
-from cylbo.config import resolve_method
-from cylbo.fit import Form
-from cylbo.kernel import Cylindrical, Matern
-from cylbo.learn import fitted, sampled
+from cylbo.methods import resolve_method
+from cylbo.model import scaling as outputs
+from cylbo.model.evidence import Form
+from cylbo.model.kernel import Cylindrical, Matern
+from cylbo.search import climb as ascent
+from cylbo.search.improvement import expected_improvement, log_expected_improvement
+from cylbo.search.learn import fitted, sampled
 
 NAMES = ("default", "cylinder", "paper", "paper-w", "paper+b", "matern")
 

@@ -8,9 +8,9 @@ import scipy.special
 
 import brute_force
 from cylbo.bench.functions import levy, problem, rosenbrock
-from cylbo.gp import correlation
-from cylbo.hyper import Layout, Priors
-from cylbo.kernel import Cylindrical, Relation, kumaraswamy
+from cylbo.model.gp import correlation
+from cylbo.model.hyperparameters import Layout, Priors
+from cylbo.model.kernel import Cylindrical, Relation, kumaraswamy
 
 
 @pytest.mark.parametrize(

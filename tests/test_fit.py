@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brute_force
-from cylbo.blend import BlendedGP
-from cylbo.config import DEFAULT
-from cylbo.fit import PROBE_STEPS, WORST, Beliefs, Evidence, Form, at, fit
-from cylbo.gp import Data
+from cylbo.methods import DEFAULT
+from cylbo.model.blended import BlendedGP
+from cylbo.model.evidence import PROBE_STEPS, WORST, Beliefs, Evidence, Form, at, fit
+from cylbo.model.gp import Data
 
 BELIEFS = Beliefs()
 NO_NUGGET = Beliefs(log_nugget_range=(-60.0, 0.0))

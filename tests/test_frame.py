@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import cylbo
 from cylbo import Boolean, Categorical, Integer, Real, Space
 from cylbo.errors import NoResultError, SpaceExhaustedError, StorageError
-from cylbo.frame import Frame
+from cylbo.space.named import Frame
 
 QUICK = {"n_sobol": 64, "n_spray": 20, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 5, "warm_steps": 2}
 CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK, n_first_discrete=1)

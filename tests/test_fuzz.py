@@ -17,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 import cylbo
 import fuzz
-from cylbo.box import Box
-from cylbo.optimizer import Optimizer
-from cylbo.storage import Store
-from cylbo.trial import History
+from cylbo.record.trial import History
+from cylbo.run.optimizer import Optimizer
+from cylbo.space.box import Box
+from cylbo.store.file import Store
 
 CALLS = 250
 bounded = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

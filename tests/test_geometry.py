@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cylbo.geometry import Domain, Lattice, from_polar, polar, project_to_ball, project_to_box
+from cylbo.space.geometry import Domain, Lattice, from_polar, polar, project_to_ball, project_to_box
 
 DIMS = (1, 2, 20, 500)
 

@@ -5,10 +5,10 @@ import pytest
 
 import brute_force
 from brute_force import check_pullback, split
-from cylbo.center import CenteredGP
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.gp import GP, SMALLEST_VARIANCE, Data, parallel_posterior
-from cylbo.kernel import Cylindrical, Matern
+from cylbo.model.centred import CenteredGP
+from cylbo.model.gp import GP, SMALLEST_VARIANCE, Data, parallel_posterior
+from cylbo.model.kernel import Cylindrical, Matern
 
 
 def problem(seed, n, m, d, *, x_scale=1.0, y_scale=1.0):
@@ -205,7 +205,7 @@ def check_parallel(gp, queries, rng):
 @pytest.mark.parametrize("samples", [1, 2, 3, 4, 5, 11])
 @pytest.mark.parametrize("kind", [Cylindrical, Matern])
 def test_posterior_by_several_threads_is_the_posterior(monkeypatch, kind, samples):
-    monkeypatch.setattr("cylbo.gp.LARGE", 1)
+    monkeypatch.setattr("cylbo.model.gp.LARGE", 1)
     rng, x, y, queries = problem(30 + samples, 7, 5, 3)
     x[2] = 0.0
     queries[[1, 3]] = 0.0

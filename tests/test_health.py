@@ -8,14 +8,14 @@ import pytest
 import scipy.stats
 
 import cylbo
-from cylbo.box import Box
-from cylbo.config import DEFAULT
-from cylbo.fit import Form
-from cylbo.frame import Frame
-from cylbo.health import Health, examined
-from cylbo.known import Known
-from cylbo.learn import Fits
-from cylbo.trial import Trial
+from cylbo.methods import DEFAULT
+from cylbo.model.evidence import Form
+from cylbo.record.trial import Trial
+from cylbo.run.health import Health, examined
+from cylbo.search.data import Known
+from cylbo.search.learn import Fits
+from cylbo.space.box import Box
+from cylbo.space.named import Frame
 from test_fit import drawn, naive_correlation, naive_model, naive_unit
 
 QUICK = {"n_sobol": 64, "n_spray": 20, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 6, "warm_steps": 2}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brute_force import model_of
-from cylbo.hyper import Layout, Priors
+from cylbo.model.hyperparameters import Layout, Priors
 
 LOG2 = math.log(2.0)
 PRIORS = Priors()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import brute_force
 from brute_force import split
-from cylbo.gp import correlation
-from cylbo.kernel import (
+from cylbo.model.gp import correlation
+from cylbo.model.kernel import (
     Cylindrical,
     Matern,
     angular,

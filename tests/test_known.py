@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cylbo.known import Known, representative
+from cylbo.search.data import Known, representative
 
 NAN = math.nan
 SMALL = st.integers(-2, 2).map(float)

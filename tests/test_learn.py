@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import brute_force
-import cylbo.learn
-from cylbo.blend import Blend
-from cylbo.config import DEFAULT, METHODS, PAPER
+import cylbo.search.learn
 from cylbo.errors import SamplingError
-from cylbo.fit import Evidence, Fitted, Form, at
-from cylbo.geometry import Domain, Lattice
-from cylbo.hyper import Hyperparameters, Layout
-from cylbo.known import Known
-from cylbo.learn import Fits, expected, fitted, sampled
-from cylbo.slice_sampler import Chain, sample
+from cylbo.methods import DEFAULT, METHODS, PAPER
+from cylbo.model.blended import Blend
+from cylbo.model.evidence import Evidence, Fitted, Form, at
+from cylbo.model.hyperparameters import Hyperparameters, Layout
+from cylbo.numerics.slice_sampler import Chain, sample
+from cylbo.search.data import Known
+from cylbo.search.learn import Fits, expected, fitted, sampled
+from cylbo.space.geometry import Domain, Lattice
 
 SHORT = {"first_sweeps": 3, "sweeps": 4}
 PLAIN, STRETCHED, FULL = Form(), Form(stretched=True), Form(stretched=True, effects=True)

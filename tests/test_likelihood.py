@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brute_force
-from cylbo.gp import Data
-from cylbo.hyper import Layout, Priors
-from cylbo.kernel import Cylindrical, Matern
-from cylbo.likelihood import LogPosterior
+from cylbo.model.gp import Data
+from cylbo.model.hyperparameters import Layout, Priors
+from cylbo.model.kernel import Cylindrical, Matern
+from cylbo.model.likelihood import LogPosterior
 
 
 class Setting:

@@ -10,15 +10,15 @@ import scipy.stats
 
 import brute_force
 import cylbo
-from cylbo import limits as limits_room
-from cylbo.blend import Blend, BlendedGP, spectrum
-from cylbo.box import Box
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.gp import Data
-from cylbo.known import Known
-from cylbo.learn import Fits
-from cylbo.limits import Limit, learn_limits, log_chance, log_chance_slope
-from cylbo.suggest import suggest
+from cylbo.model.blended import Blend, BlendedGP, spectrum
+from cylbo.model.gp import Data
+from cylbo.search import feasibility as limits_room
+from cylbo.search.data import Known
+from cylbo.search.feasibility import Limit, learn_limits, log_chance, log_chance_slope
+from cylbo.search.learn import Fits
+from cylbo.search.suggest import suggest
+from cylbo.space.box import Box
 
 D = 3
 DOMAIN = Box([(-1, 1)] * D).domain
@@ -241,7 +241,7 @@ def test_the_fits_of_every_limit_are_gone_on_with(monkeypatch):
     data = dataclasses.replace(split(x, c > 0.0), constraints=c[c <= 0.0][:, None])
     first, after = learn_limits(data, {}, DOMAIN, config)
     assert all(isinstance(fits, Fits) for fits in after.values())
-    monkeypatch.setattr("cylbo.learn.fit", None)  # is not called any more
+    monkeypatch.setattr("cylbo.search.learn.fit", None)  # is not called any more
     second, again = learn_limits(data, after, DOMAIN, config)
     queries = rng(16).uniform(-1.0, 1.0, (5, D))
     assert np.array_equal(log_chance(first, queries), log_chance(second, queries))
@@ -559,8 +559,10 @@ def test_a_constraint_that_is_not_a_number_is_a_failed_evaluation():
 @every_tiny_method
 def test_a_round_is_told_of_noise_constraints_and_late_failures(method, monkeypatch):
     rounds = []
-    suggest_now = cylbo.optimizer.suggest
-    monkeypatch.setattr("cylbo.optimizer.suggest", lambda data, *rest: rounds.append(data) or suggest_now(data, *rest))
+    suggest_now = cylbo.run.optimizer.suggest
+    monkeypatch.setattr(
+        "cylbo.run.optimizer.suggest", lambda data, *rest: rounds.append(data) or suggest_now(data, *rest)
+    )
     opt = make(method, x0=[[0.0, 11.0]], y0=[4.0])
     opt.tell(opt.ask(), 1.0, constraints=[0.5, -1.0], std=0.25)
     opt.fail(opt.ask())

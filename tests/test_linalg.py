@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cylbo.errors import CylboError, NotPositiveDefiniteError
-from cylbo.linalg import cholesky, inverse_lower, solve_lower
+from cylbo.numerics.linalg import cholesky, inverse_lower, solve_lower
 
 
 def positive_definite(n, seed=0):

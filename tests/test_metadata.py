@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cylbo
-from cylbo.metadata import checked_metadata
+from cylbo.record.metadata import checked_metadata
 from test_storage import BOX, CHEAP, bits, bowl, make, run
 
 JSON = st.recursive(

@@ -385,7 +385,7 @@ def test_an_interrupt_while_a_point_is_suggested_loses_nothing(monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cylbo.optimizer.suggest", interrupted)
+    monkeypatch.setattr("cylbo.run.optimizer.suggest", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         run()
     assert caught.value.result.func_vals.tolist() == [bowl(np.array([0.0, 1.0]))]

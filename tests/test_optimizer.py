@@ -206,7 +206,7 @@ def test_open_asks_differ_next_to_the_smallest_number(bounds):
 @pytest.mark.parametrize("region", ["box", "ball"])
 def test_points_that_only_rounding_makes_equal_are_drawn_anew(monkeypatch, region):
     # In units of the box the suggestion differs from the last trial, in those of the user it does not
-    suggest = cylbo.optimizer.suggest
+    suggest = cylbo.run.optimizer.suggest
     bounds = [(1.0, 1.0 + 1.1e-9)]
     opt = make(bounds, region=region)
     played(opt, 3)
@@ -214,7 +214,7 @@ def test_points_that_only_rounding_makes_equal_are_drawn_anew(monkeypatch, regio
     def next_to_the_last(known, *rest):
         return dataclasses.replace(suggest(known, *rest), x=known.x[-1] + 3e-9)
 
-    monkeypatch.setattr("cylbo.optimizer.suggest", next_to_the_last)
+    monkeypatch.setattr("cylbo.run.optimizer.suggest", next_to_the_last)
     for _ in range(5):
         last = opt.trials[-1].x
         trial = opt.ask()
@@ -228,8 +228,8 @@ def test_points_that_only_rounding_makes_equal_are_drawn_anew(monkeypatch, regio
 
 def test_a_round_is_told_what_is_done_open_and_failed(monkeypatch):
     seen = []
-    suggest = cylbo.optimizer.suggest
-    monkeypatch.setattr("cylbo.optimizer.suggest", lambda known, *rest: seen.append(known) or suggest(known, *rest))
+    suggest = cylbo.run.optimizer.suggest
+    monkeypatch.setattr("cylbo.run.optimizer.suggest", lambda known, *rest: seen.append(known) or suggest(known, *rest))
     opt = make([(0, 4)] * 2)
     trials = [opt.ask() for _ in range(6)]
     opt.tell(trials[4], 4.0)
@@ -368,7 +368,7 @@ def test_a_batch_ends_where_a_finite_space_does(name):
 
 def test_an_error_in_the_middle_of_a_batch_leaves_what_was_asked_open(monkeypatch):
     opt = played(make(), 3)
-    suggest, calls = cylbo.optimizer.suggest, []
+    suggest, calls = cylbo.run.optimizer.suggest, []
 
     def interrupted(*args):
         calls.append(args)
@@ -376,7 +376,7 @@ def test_an_error_in_the_middle_of_a_batch_leaves_what_was_asked_open(monkeypatc
             raise KeyboardInterrupt
         return suggest(*args)
 
-    monkeypatch.setattr("cylbo.optimizer.suggest", interrupted)
+    monkeypatch.setattr("cylbo.run.optimizer.suggest", interrupted)
     with pytest.raises(KeyboardInterrupt):
         opt.ask(5)
     assert [trial.id for trial in opt.history.of("open")] == [3, 4]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cylbo.outputs import compressed, from_compressed, gaps, in_gaps, raw, standardized
+from cylbo.model.scaling import compressed, from_compressed, gaps, in_gaps, raw, standardized
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

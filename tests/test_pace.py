@@ -11,21 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cylbo
-from cylbo import fit as fit_room
-from cylbo import learn as learn_room
-from cylbo import optimizer as optimizer_room
-from cylbo import pace
-from cylbo import suggest as suggest_room
-from cylbo.acquisition import Acquired
-from cylbo.box import Box
-from cylbo.config import DEFAULT
-from cylbo.fit import Beliefs, Evidence, Form, fit
-from cylbo.frame import Frame
-from cylbo.known import Known, representative
-from cylbo.learn import Fits, fits_and_process, fitted
-from cylbo.limits import learn_limits
-from cylbo.pace import Budget, Plan, cost, plan
-from cylbo.suggest import suggest
+from cylbo.methods import DEFAULT
+from cylbo.model import evidence as fit_room
+from cylbo.model.evidence import Beliefs, Evidence, Form, fit
+from cylbo.run import optimizer as optimizer_room
+from cylbo.search import budget as pace
+from cylbo.search import learn as learn_room
+from cylbo.search import suggest as suggest_room
+from cylbo.search.budget import Budget, Plan, cost, plan
+from cylbo.search.data import Known, representative
+from cylbo.search.feasibility import learn_limits
+from cylbo.search.improvement import Acquired
+from cylbo.search.learn import Fits, fits_and_process, fitted
+from cylbo.search.suggest import suggest
+from cylbo.space.box import Box
+from cylbo.space.named import Frame
 
 PLAIN, FULL = Form(), Form(stretched=True, effects=True)
 COST = pace._Cost(evidence=0.02, factor=0.1, candidate=1e-4)  # seconds with 300 data

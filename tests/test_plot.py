@@ -7,7 +7,7 @@ import pytest
 
 import cylbo
 from cylbo.plot import convergence
-from cylbo.trial import Trial
+from cylbo.record.trial import Trial
 
 X = np.zeros(2)
 

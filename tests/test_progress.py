@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import cylbo
-from cylbo.progress import ProgressBar
-from cylbo.trial import Trial
+from cylbo.record.trial import Trial
+from cylbo.run.progress import ProgressBar
 
 
 class Clock:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import cylbo
-from cylbo.lock import Lock
+from cylbo.store.lock import Lock
 from files import continued
 from test_storage import BOX, CHEAP, bits, bowl, make, run
 
@@ -82,14 +82,14 @@ def test_a_tell_does_not_wait_for_an_ask(monkeypatch):
         opt.tell(opt.ask(), 1.0)
     trial = opt.ask()
     reached, go_on = threading.Event(), threading.Event()
-    suggest = cylbo.optimizer.suggest
+    suggest = cylbo.run.optimizer.suggest
 
     def held_up(*arguments):
         reached.set()
         assert go_on.wait(60)
         return suggest(*arguments)
 
-    monkeypatch.setattr("cylbo.optimizer.suggest", held_up)
+    monkeypatch.setattr("cylbo.run.optimizer.suggest", held_up)
     with ThreadPoolExecutor(2) as pool:
         asked = pool.submit(opt.ask)
         assert reached.wait(60)
@@ -253,7 +253,7 @@ def test_a_lock_file_that_is_removed_while_it_is_opened_locks_nobody_out(path, m
             removed.append(True)
         return connection
 
-    monkeypatch.setattr("cylbo.lock.sqlite3.connect", late)
+    monkeypatch.setattr("cylbo.store.lock.sqlite3.connect", late)
     second = Lock(path)
     monkeypatch.undo()
     with pytest.raises(cylbo.StorageError, match="in use"):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-import cylbo.slice_sampler
+import cylbo.numerics.slice_sampler
 from cylbo.errors import CylboError, SamplingError
-from cylbo.slice_sampler import Chain, sample, slice_update, sweep
+from cylbo.numerics.slice_sampler import Chain, sample, slice_update, sweep
 
 INFINITE = (-math.inf, math.inf)
 
@@ -349,7 +349,7 @@ def test_width_of_a_coordinate_that_hardly_moves_is_kept_from_vanishing():
     rng = np.random.default_rng(17)
     for _ in range(12):
         _, chain = sample(density, chain, 5, rng, lower=-np.ones(1), upper=np.ones(1), tune_widths=True)
-    assert chain.widths.tolist() == [cylbo.slice_sampler.NARROWEST]
+    assert chain.widths.tolist() == [cylbo.numerics.slice_sampler.NARROWEST]
 
 
 @pytest.mark.parametrize("tune_widths", [True, False])

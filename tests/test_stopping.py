@@ -19,7 +19,7 @@ def path(tmp_path):
 def clock(monkeypatch):
     """A clock that the objective moves."""
     now = [100.0]
-    monkeypatch.setattr(sys.modules["cylbo.minimize"], "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(sys.modules["cylbo.run.minimize"], "time", types.SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

@@ -414,7 +414,7 @@ def test_an_interrupt_while_a_point_is_suggested_leaves_the_file_as_it_was(path,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("cylbo.optimizer.suggest", interrupted)
+        patch.setattr("cylbo.run.optimizer.suggest", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(storage=path)
     assert bits(cylbo.load(path).trials) == bits(run(budget=1).trials)
@@ -1248,7 +1248,7 @@ def test_the_file_says_what_the_run_is_a_function_of(path):
     }  # fmt: skip
     assert (header["seed"], header["x0"], header["y0"]) == (2**70, X0, FIRST["y0"])
     assert header["method"]["n_sobol"] == CHEAP.n_sobol
-    assert header["method"]["learn"] == "cylbo.learn.fitted"
+    assert header["method"]["learn"] == "fitted"
     assert header["cylbo"] == cylbo.__version__
     with make(path, seed=2**70, **FIRST) as opt:
         assert opt.seed == 2**70

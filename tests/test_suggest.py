@@ -12,21 +12,21 @@ import scipy.stats
 
 import brute_force
 import cylbo
-from cylbo import learn as learn_room
-from cylbo import suggest as suggest_room
-from cylbo.acquisition import Acquired
-from cylbo.blend import Blend, BlendedGP
-from cylbo.box import Box
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
-from cylbo.fit import Form
-from cylbo.frame import Frame
-from cylbo.gp import Data
-from cylbo.known import Known
-from cylbo.learn import Fits, fitted, sampled
-from cylbo.limits import learn_limits, log_chance
-from cylbo.pace import UNLIMITED, Budget
-from cylbo.slice_sampler import Chain
-from cylbo.suggest import suggest
+from cylbo.model.blended import Blend, BlendedGP
+from cylbo.model.evidence import Form
+from cylbo.model.gp import Data
+from cylbo.numerics.slice_sampler import Chain
+from cylbo.search import learn as learn_room
+from cylbo.search import suggest as suggest_room
+from cylbo.search.budget import UNLIMITED, Budget
+from cylbo.search.data import Known
+from cylbo.search.feasibility import learn_limits, log_chance
+from cylbo.search.improvement import Acquired
+from cylbo.search.learn import Fits, fitted, sampled
+from cylbo.search.suggest import suggest
+from cylbo.space.box import Box
+from cylbo.space.named import Frame
 
 QUICK = {"n_sobol": 256, "sweeps": 2, "first_sweeps": 5, "max_steps": 10, "fit_steps": 5, "warm_steps": 2}
 METHODS = {name: dataclasses.replace(config, **QUICK) for name, config in cylbo.METHODS.items()}
@@ -215,7 +215,7 @@ def test_what_was_fitted_is_handed_on_and_now_and_then_fitted_anew(monkeypatch):
 @every_sampled_method
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("learn.sample", SamplingError), ("likelihood.cholesky", NotPositiveDefiniteError)],
+    [("search.learn.sample", SamplingError), ("model.likelihood.cholesky", NotPositiveDefiniteError)],
     ids=["no start", "no factor"],
 )
 @pytest.mark.parametrize("warm", [True, False])
@@ -284,10 +284,10 @@ def test_other_errors_are_not_swallowed(name, method, monkeypatch):
 @pytest.mark.parametrize(
     ("method", "name", "error", "origin"),
     [
-        ("cylinder", "learn.sample", SamplingError, "last hyperparameters"),
-        ("cylinder", "likelihood.cholesky", NotPositiveDefiniteError, "last hyperparameters"),
-        ("cylinder", "suggest.CenteredGP", NotPositiveDefiniteError, "space-filling"),
-        ("default", "suggest.BlendedGP", NotPositiveDefiniteError, "space-filling"),
+        ("cylinder", "search.learn.sample", SamplingError, "last hyperparameters"),
+        ("cylinder", "model.likelihood.cholesky", NotPositiveDefiniteError, "last hyperparameters"),
+        ("cylinder", "search.suggest.CenteredGP", NotPositiveDefiniteError, "space-filling"),
+        ("default", "search.suggest.BlendedGP", NotPositiveDefiniteError, "space-filling"),
     ],
 )
 def test_the_optimizer_survives_a_bad_round_and_says_so(method, name, error, origin, monkeypatch):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import cylbo
 from cylbo import Boolean, Categorical, Integer, Real, Space
-from cylbo.trial import Trial
+from cylbo.record.trial import Trial
 
 QUICK = {"n_sobol": 64, "n_spray": 20, "sweeps": 2, "first_sweeps": 3, "max_steps": 6, "fit_steps": 5, "warm_steps": 2}
 CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK, n_first_discrete=1)

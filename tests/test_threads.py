@@ -9,7 +9,7 @@ import pytest
 import threadpoolctl
 
 import cylbo
-from cylbo.threads import blas_threads, in_parallel
+from cylbo.numerics.threads import blas_threads, in_parallel
 
 QUICK = {"n_sobol": 64, "sweeps": 1, "first_sweeps": 2, "max_steps": 3}
 CHEAP = dataclasses.replace(cylbo.DEFAULT, **QUICK)
@@ -74,7 +74,7 @@ def test_contexts_may_be_nested_and_used_one_after_the_other(callers):
 def watched(monkeypatch, then=None):
     """What `suggest` sees of the limits, call by call."""
     seen = []
-    suggest = cylbo.optimizer.suggest
+    suggest = cylbo.run.optimizer.suggest
 
     def watch(*args):
         seen.append(limits())
@@ -82,7 +82,7 @@ def watched(monkeypatch, then=None):
             raise then
         return suggest(*args)
 
-    monkeypatch.setattr("cylbo.optimizer.suggest", watch)
+    monkeypatch.setattr("cylbo.run.optimizer.suggest", watch)
     return seen
 
 
@@ -161,12 +161,12 @@ def test_no_threads_outlive_the_call():
 
 @pytest.mark.parametrize("name", cylbo.METHODS)
 def test_points_do_not_depend_on_the_number_of_cores(monkeypatch, name):
-    monkeypatch.setattr("cylbo.gp.LARGE", 2)
-    monkeypatch.setattr("cylbo.suggest.CHUNK_ELEMENTS", 64)
+    monkeypatch.setattr("cylbo.model.gp.LARGE", 2)
+    monkeypatch.setattr("cylbo.search.suggest.CHUNK_ELEMENTS", 64)
     method = dataclasses.replace(cylbo.METHODS[name], **{**QUICK, "sweeps": 3})
     runs = []
     for workers in (1, 2, 4):
-        monkeypatch.setattr("cylbo.threads.MAX_WORKERS", workers)
+        monkeypatch.setattr("cylbo.numerics.threads.MAX_WORKERS", workers)
         if hasattr(os, "sched_getaffinity"):
             monkeypatch.setattr("os.sched_getaffinity", lambda _, n=workers: set(range(n)))
         runs.append(cylbo.minimize(lambda x: float(x @ x), [(-1, 2)] * 3, budget=6, seed=0, method=method).x_iters)

@@ -7,7 +7,7 @@ import pytest
 
 import cylbo
 from cylbo import Real, Space
-from cylbo.trial import Trial
+from cylbo.record.trial import Trial
 from test_storage import BOX, CHEAP, bits, bowl, make, run
 
 NAMED = Space(lr=Real(1e-4, 1e-1, log=True), w=Real(-1, 1, shape=2))

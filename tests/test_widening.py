@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import cylbo
-from cylbo import Boolean, Categorical, Integer, Real, Space, storage
-from cylbo.box import Box
+from cylbo import Boolean, Categorical, Integer, Real, Space
+from cylbo.space.box import Box
+from cylbo.store import file as storage
 from test_storage import METHODS, Failing, bits, files, full_disk
 
 CHEAP = METHODS["default"]

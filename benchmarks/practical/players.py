@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from cylbo.bench.methods import botorch, optuna
-from cylbo.optimizer import Optimizer
-from cylbo.outputs import standardized
-from cylbo.space import Categorical, Integer, Real, Space
-from cylbo.trial import Trial
+from cylbo.model.scaling import standardized
+from cylbo.record.trial import Trial
+from cylbo.run.optimizer import Optimizer
+from cylbo.space.parameters import Categorical, Integer, Real, Space
 
 if TYPE_CHECKING:
     from botorch.models.gpytorch import GPyTorchModel

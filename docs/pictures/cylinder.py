@@ -11,8 +11,8 @@ import numpy as np
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from cylbo.geometry import polar
-from cylbo.kernel import kumaraswamy
+from cylbo.model.kernel import kumaraswamy
+from cylbo.space.geometry import polar
 
 rng = np.random.default_rng(4)
 R = np.sqrt(2.0)

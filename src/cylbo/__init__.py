@@ -13,7 +13,7 @@ opt.tell(trial, 1.0)
 import importlib
 import typing
 
-from cylbo.config import DEFAULT, METHODS, PAPER, Config
+from cylbo._version import __version__
 from cylbo.errors import (
     CylboError,
     NoResultError,
@@ -25,14 +25,14 @@ from cylbo.errors import (
     TrialClosedError,
     UnknownTrialError,
 )
-from cylbo.health import Health
-from cylbo.minimize import load, minimize
-from cylbo.optimizer import Optimizer
-from cylbo.result import Result
-from cylbo.space import Boolean, Categorical, Integer, Real, Space
-from cylbo.tables import earlier
-from cylbo.trial import Trial
-from cylbo.version import __version__
+from cylbo.methods import DEFAULT, METHODS, PAPER, Config
+from cylbo.record.trial import Trial
+from cylbo.run.health import Health
+from cylbo.run.minimize import load, minimize
+from cylbo.run.optimizer import Optimizer
+from cylbo.run.result import Result
+from cylbo.space.parameters import Boolean, Categorical, Integer, Real, Space
+from cylbo.store.table import earlier
 
 __all__ = [
     "DEFAULT",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cylbo.geometry import Array
-from cylbo.optimizer import Optimizer
-from cylbo.result import Result
-from cylbo.trial import ELSEWHERE, Direction
+from cylbo.record.trial import ELSEWHERE, Direction
+from cylbo.run.optimizer import Optimizer
+from cylbo.run.result import Result
+from cylbo.space.geometry import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

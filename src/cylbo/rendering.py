@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cylbo.geometry import Array
+from cylbo.space.geometry import Array
 
 if TYPE_CHECKING:
-    from cylbo.trial import Trial
+    from cylbo.record.trial import Trial
 
 __all__ = [
     "Point",

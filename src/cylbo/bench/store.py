@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from cylbo.errors import CylboError
-from cylbo.geometry import Array
+from cylbo.space.geometry import Array
 
 __all__ = ["Key", "Run", "Status", "Store", "StoreError"]
 

@@ -25,13 +25,13 @@ from numpy.random import Generator
 from scipy.optimize import direct, minimize
 from scipy.spatial.distance import cdist, pdist, squareform
 
-from cylbo.acquisition import Acquired
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
-from cylbo.geometry import Array
-from cylbo.gp import JITTERS, SMALLEST_VARIANCE, Posterior
-from cylbo.linalg import cholesky, inverse_lower
-from cylbo.outputs import standardized
+from cylbo.model.gp import JITTERS, SMALLEST_VARIANCE, Posterior
+from cylbo.model.scaling import standardized
+from cylbo.numerics.linalg import cholesky, inverse_lower
+from cylbo.search.improvement import Acquired
+from cylbo.space.geometry import Array
 
 __all__ = [
     "METHODS",

@@ -17,8 +17,8 @@ from scipy.stats import qmc
 
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
-from cylbo.geometry import Array
-from cylbo.outputs import standardized
+from cylbo.model.scaling import standardized
+from cylbo.space.geometry import Array
 
 if TYPE_CHECKING:
     from botorch.acquisition.acquisition import AcquisitionFunction

@@ -23,12 +23,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize
 
-from cylbo.acquisition import log_h
 from cylbo.bench.methods.additive import AdditiveGP, fitted_theta
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
-from cylbo.geometry import Array
-from cylbo.outputs import standardized
+from cylbo.model.scaling import standardized
+from cylbo.search.improvement import log_h
+from cylbo.space.geometry import Array
 
 __all__ = ["METHODS", "Improvement", "climbed", "elastic_search", "first_lively", "ladder", "search"]
 

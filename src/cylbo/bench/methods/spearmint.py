@@ -31,18 +31,18 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.stats import qmc
 
-from cylbo.acquisition import expected_improvement
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.geometry import Array
-from cylbo.gp import JITTERS, SMALLEST_VARIANCE, Posterior, dot
-from cylbo.hyper import Vector
-from cylbo.kernel import kumaraswamy, kumaraswamy_slope, matern52, matern52_slope
-from cylbo.linalg import cholesky, inverse_lower, solve_lower
-from cylbo.outputs import standardized
-from cylbo.slice_sampler import Chain, sample
-from cylbo.threads import blas_threads
+from cylbo.model.gp import JITTERS, SMALLEST_VARIANCE, Posterior, dot
+from cylbo.model.hyperparameters import Vector
+from cylbo.model.kernel import kumaraswamy, kumaraswamy_slope, matern52, matern52_slope
+from cylbo.model.scaling import standardized
+from cylbo.numerics.linalg import cholesky, inverse_lower, solve_lower
+from cylbo.numerics.slice_sampler import Chain, sample
+from cylbo.numerics.threads import blas_threads
+from cylbo.search.improvement import expected_improvement
+from cylbo.space.geometry import Array
 
 __all__ = [
     "METHODS",

@@ -19,10 +19,10 @@ from scipy.stats import qmc
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.geometry import Array
-from cylbo.kernel import matern52, matern52_slope
-from cylbo.linalg import cholesky, inverse_lower, solve_lower
-from cylbo.outputs import standardized
+from cylbo.model.kernel import matern52, matern52_slope
+from cylbo.model.scaling import standardized
+from cylbo.numerics.linalg import cholesky, inverse_lower, solve_lower
+from cylbo.space.geometry import Array
 
 __all__ = [
     "METHODS",

@@ -1,0 +1,1 @@
+"""Numerical building blocks on NumPy and SciPy alone; they know nothing of Gaussian processes."""

@@ -1,0 +1,1 @@
+"""Trials and their record."""

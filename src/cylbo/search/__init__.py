@@ -1,0 +1,1 @@
+"""From a posterior to the next point; nothing here knows files or trials."""

@@ -1,0 +1,1 @@
+"""Runs in files: one SQLite file that goes on, and tables for people and other programs."""
