@@ -18,9 +18,10 @@ import numpy as np
 
 from cylbo.bench.functions import problem
 from cylbo.bench.suites import suite
-from cylbo.methods import DEFAULT, Config
-from cylbo.model.evidence import Form
+from cylbo.methods import DEFAULT
+from cylbo.model.beliefs import Form
 from cylbo.run.optimizer import Optimizer
+from cylbo.search.settings import Config
 
 from .pool import append_line, make_each, read_lines
 

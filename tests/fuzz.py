@@ -34,7 +34,8 @@ import numpy as np
 
 import cylbo
 from cylbo import Categorical, Integer, Real, Space
-from cylbo.store.file import _memory_to_json, read
+from cylbo.store.codec import memory_to_json
+from cylbo.store.file import read
 from hostile import (
     ACTS,
     BAD_CONSTRAINTS,
@@ -359,7 +360,7 @@ class Session:
         state = {
             "trials": every(opt.trials),
             "best": None if opt.best is None else opt.best.id,
-            "memory": json.dumps(_memory_to_json(opt._memory)),
+            "memory": json.dumps(memory_to_json(opt._memory)),
             "queue": [x.tobytes() for x in opt._given],
             "waiting": [(i, x.tobytes()) for i, x in opt._waiting],
             "seed": opt.seed,
@@ -368,7 +369,7 @@ class Session:
             return state
         header, _, trials, memory, waiting, _ = read(self.path)
         stored = {"stored": every(trials), "stored waiting": [(i, x.tobytes()) for i, x in waiting]}
-        return state | {"header": header, "stored memory": json.dumps(_memory_to_json(memory)), **stored}
+        return state | {"header": header, "stored memory": json.dumps(memory_to_json(memory)), **stored}
 
     def check(self, *, changed=True):
         """What is in memory is what was told, and so is what is in the file."""
@@ -544,7 +545,7 @@ class Session:
                 self._note("enqueue", self.opt.frame.params(x) if self.place.named else x.copy())
             self.check()
 
-    def _point(self):
+    def point_of(self):
         """A point of the place, or none; and which."""
         if self.rng.random() >= 0.3 * self.hostility:
             return self.place.point(), True
@@ -578,7 +579,7 @@ class Session:
                 trial.value = 0.0
         trials.clear()
 
-    def _trial(self):
+    def trial_of(self):
         """A trial or something else in its place, and which: open, closed or unknown."""
         rng, trials = self.rng, self.opt.trials
         bad = 0.15 * self.hostility

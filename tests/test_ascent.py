@@ -22,7 +22,7 @@ from cylbo.search.climb import (
     sparse_spray,
     uniform,
 )
-from cylbo.space.geometry import Domain, Lattice
+from cylbo.space.domain import Domain, Lattice
 
 
 def cube(d, *, within_box=True, low=-1.0, high=1.0):

@@ -9,7 +9,7 @@ import pytest
 import cylbo
 from cylbo.methods import resolve_method
 from cylbo.model import scaling as outputs
-from cylbo.model.evidence import Form
+from cylbo.model.beliefs import Form
 from cylbo.model.kernel import Cylindrical, Matern
 from cylbo.search import climb as ascent
 from cylbo.search.improvement import expected_improvement, log_expected_improvement

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import brute_force
 from cylbo.methods import DEFAULT
+from cylbo.model.beliefs import Beliefs, Form
 from cylbo.model.blended import BlendedGP
-from cylbo.model.evidence import PROBE_STEPS, WORST, Beliefs, Evidence, Form, at, fit
+from cylbo.model.evidence import WORST, Evidence
+from cylbo.model.fit import PROBE_STEPS, at, fit
 from cylbo.model.gp import Data
 
 BELIEFS = Beliefs()

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 import cylbo
 import fuzz
-from cylbo.record.trial import History
+from cylbo.record.history import History
 from cylbo.run.optimizer import Optimizer
 from cylbo.space.box import Box
 from cylbo.store.file import Store

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cylbo.space.geometry import Domain, Lattice, from_polar, polar, project_to_ball, project_to_box
+from cylbo.numerics.polar import from_polar, polar
+from cylbo.space.domain import Domain, Lattice, project_to_ball, project_to_box
 
 DIMS = (1, 2, 20, 500)
 

@@ -9,7 +9,7 @@ import scipy.stats
 
 import cylbo
 from cylbo.methods import DEFAULT
-from cylbo.model.evidence import Form
+from cylbo.model.beliefs import Form
 from cylbo.record.trial import Trial
 from cylbo.run.health import Health, examined
 from cylbo.search.data import Known

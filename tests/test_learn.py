@@ -11,13 +11,15 @@ import brute_force
 import cylbo.search.learn
 from cylbo.errors import SamplingError
 from cylbo.methods import DEFAULT, METHODS, PAPER
+from cylbo.model.beliefs import Form
 from cylbo.model.blended import Blend
-from cylbo.model.evidence import Evidence, Fitted, Form, at
+from cylbo.model.evidence import Evidence
+from cylbo.model.fit import Fitted, at
 from cylbo.model.hyperparameters import Hyperparameters, Layout
 from cylbo.numerics.slice_sampler import Chain, sample
 from cylbo.search.data import Known
 from cylbo.search.learn import Fits, expected, fitted, sampled
-from cylbo.space.geometry import Domain, Lattice
+from cylbo.space.domain import Domain, Lattice
 
 SHORT = {"first_sweeps": 3, "sweeps": 4}
 PLAIN, STRETCHED, FULL = Form(), Form(stretched=True), Form(stretched=True, effects=True)

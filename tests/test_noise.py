@@ -8,7 +8,7 @@ import pytest
 
 import brute_force
 import cylbo
-from cylbo.model.evidence import Form
+from cylbo.model.beliefs import Form
 from cylbo.search import suggest as suggest_room
 
 PLAIN = dataclasses.replace(cylbo.DEFAULT, n_sobol=128, n_spray=40, max_steps=20, fit_steps=15, forms=(Form(),))

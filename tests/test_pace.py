@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import cylbo
 from cylbo.methods import DEFAULT
 from cylbo.model import evidence as fit_room
-from cylbo.model.evidence import Beliefs, Evidence, Form, fit
+from cylbo.model.beliefs import Beliefs, Form
+from cylbo.model.evidence import Evidence
+from cylbo.model.fit import fit
 from cylbo.run import optimizer as optimizer_room
 from cylbo.search import budget as pace
 from cylbo.search import learn as learn_room

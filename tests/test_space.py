@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import cylbo
 from cylbo import Boolean, Categorical, Integer, Real, Space
-from cylbo.space.parameters import CLIMBED_LEVELS, LARGEST_INTEGER
+from cylbo.space.parameters import LARGEST_INTEGER
+from cylbo.space.space import CLIMBED_LEVELS
 
 EPS = np.finfo(float).eps
 NAMES = {"Space": Space, "Real": Real, "Integer": Integer, "Categorical": Categorical, "Boolean": Boolean}

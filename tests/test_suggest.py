@@ -13,8 +13,8 @@ import scipy.stats
 import brute_force
 import cylbo
 from cylbo.errors import NotPositiveDefiniteError, SamplingError
+from cylbo.model.beliefs import Form
 from cylbo.model.blended import Blend, BlendedGP
-from cylbo.model.evidence import Form
 from cylbo.model.gp import Data
 from cylbo.numerics.slice_sampler import Chain
 from cylbo.search import learn as learn_room

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import cylbo
-from cylbo.record.trial import History, checked_value
+from cylbo.record.history import History, checked_value
 
 
 @pytest.fixture

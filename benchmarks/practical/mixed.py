@@ -11,7 +11,9 @@ from scipy.stats import mannwhitneyu
 from cylbo.bench.figures import DASHES, style
 from cylbo.bench.markdown import NOTHING, table
 from cylbo.bench.methods import optuna
-from cylbo.space.parameters import Boolean, Categorical, Integer, Real, Space
+from cylbo.space.categories import Boolean, Categorical
+from cylbo.space.parameters import Integer, Real
+from cylbo.space.space import Space
 
 from .players import Array, Cylbo, Optuna, Player, univariate_tpe
 from .runs import Cells, Experiment, Key, Played, Run, play

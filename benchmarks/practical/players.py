@@ -14,7 +14,9 @@ from cylbo.bench.methods import botorch, optuna
 from cylbo.model.scaling import standardized
 from cylbo.record.trial import Trial
 from cylbo.run.optimizer import Optimizer
-from cylbo.space.parameters import Categorical, Integer, Real, Space
+from cylbo.space.categories import Categorical
+from cylbo.space.parameters import Integer, Real
+from cylbo.space.space import Space
 
 if TYPE_CHECKING:
     from botorch.models.gpytorch import GPyTorchModel

@@ -12,7 +12,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from cylbo.model.kernel import kumaraswamy
-from cylbo.space.geometry import polar
+from cylbo.model.polar import polar
 
 rng = np.random.default_rng(4)
 R = np.sqrt(2.0)

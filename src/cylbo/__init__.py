@@ -25,14 +25,17 @@ from cylbo.errors import (
     TrialClosedError,
     UnknownTrialError,
 )
-from cylbo.methods import DEFAULT, METHODS, PAPER, Config
+from cylbo.methods import DEFAULT, METHODS, PAPER
 from cylbo.record.trial import Trial
 from cylbo.run.health import Health
 from cylbo.run.minimize import load, minimize
 from cylbo.run.optimizer import Optimizer
 from cylbo.run.result import Result
-from cylbo.space.parameters import Boolean, Categorical, Integer, Real, Space
-from cylbo.store.table import earlier
+from cylbo.search.settings import Config
+from cylbo.space.categories import Boolean, Categorical
+from cylbo.space.parameters import Integer, Real
+from cylbo.space.space import Space
+from cylbo.store.earlier import earlier
 
 __all__ = [
     "DEFAULT",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cylbo.record.trial import ELSEWHERE, Direction
+from cylbo.record.trial import ELSEWHERE
 from cylbo.run.optimizer import Optimizer
 from cylbo.run.result import Result
-from cylbo.space.geometry import Array
+from cylbo.types import Array, Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

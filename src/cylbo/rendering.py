@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 if TYPE_CHECKING:
     from cylbo.record.trial import Trial

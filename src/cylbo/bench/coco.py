@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["COCO_NAMES", "CocoFunction", "check_coco", "coco_function"]
 

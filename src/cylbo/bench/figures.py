@@ -16,7 +16,7 @@ import numpy as np
 from cylbo.bench.methods import METHODS
 from cylbo.bench.pages import in_order
 from cylbo.bench.statistics import Comparison
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Style", "convergence", "efficiency", "label", "rank", "save", "scalability", "style"]
 

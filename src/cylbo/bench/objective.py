@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Objective", "Spent"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from cylbo.bench.methods import METHODS
 from cylbo.bench.store import Run
 from cylbo.bench.suites import Suite
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "Cell",

@@ -15,7 +15,7 @@ from cylbo.bench.pages import Cell, Page, late_seconds, total_seconds
 from cylbo.bench.published import Published, counterpart, published
 from cylbo.bench.statistics import ALPHA, Comparison, compare
 from cylbo.bench.suites import Suite
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "evaluations_section",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["ALPHA", "Comparison", "compare", "critical_difference", "friedman_p_value", "ranks"]
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from cylbo.errors import CylboError
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Key", "Run", "Status", "Store", "StoreError"]
 

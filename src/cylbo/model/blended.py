@@ -23,7 +23,7 @@ import numpy as np
 from cylbo.model.gp import GP, JITTERS, Data, Toward
 from cylbo.model.hyperparameters import Hyperparameters
 from cylbo.model.kernel import matern52, matern52_slope, squared_distances
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Blend", "BlendedGP", "grams", "most_cosines", "spectrum"]
 

@@ -30,7 +30,8 @@ import numpy as np
 from cylbo.model.gp import GP, JITTERS, SMALLEST_VARIANCE, Data, Posterior, dot
 from cylbo.model.hyperparameters import Hyperparameters
 from cylbo.model.kernel import Cylindrical
-from cylbo.space.geometry import Array, polar
+from cylbo.numerics.polar import polar
+from cylbo.types import Array
 
 __all__ = ["CenterObservations", "CenteredGP"]
 

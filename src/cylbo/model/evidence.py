@@ -21,8 +21,6 @@ Snelson et al. 2004).
 
 import math
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -33,55 +31,17 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from cylbo.errors import OutOfTimeError
+from cylbo.model.beliefs import Beliefs, Form
 from cylbo.model.blended import Blend, grams, most_cosines, spectrum
-from cylbo.model.hyperparameters import Hyperparameters
 from cylbo.model.kernel import SQRT5, squared_distances
 from cylbo.model.scaling import compressed, gaps, in_gaps
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
-__all__ = ["Beliefs", "Evidence", "Fitted", "Form", "Profile", "at", "fit"]
+__all__ = ["Evidence", "Profile"]
 
 JUDGED = 0.5  # the better half of the values is what a model is judged by ...
 FEWEST_JUDGED = 10  # ... but so many, if there are as many
-PROBE_STEPS = 8  # which of several starts leads to the best end is clear after these
 WORST = 1e25  # what a theta costs whose matrix cannot be factorised
-
-
-@dataclass(frozen=True)
-class Form:
-    """What a model may say about single coordinates."""
-
-    stretched: bool = False  # a lengthscale each, close to the common one unless the data insist
-    effects: bool = False  # a function of its own each, added to what they do together
-
-    def size(self, d: int) -> int:
-        """The number of hyperparameters in d dimensions."""
-        return 3 + 2 * self.effects + d * self.stretched
-
-
-@dataclass(frozen=True)
-class Beliefs:
-    """Priors of theta, normal ones as (mean, standard deviation), and the box in which it is sought."""
-
-    # Of log(l / sqrt(d)): distances grow with sqrt(d), and so must lengthscales (Hvarfner et al. 2024)
-    log_lengthscale: tuple[float, float] = (0.0, 1.0)
-    log_nugget: tuple[float, float] = (-9.0, 5.0)  # of noise / amplitude; most objectives are computed, not measured
-    log_compression: tuple[float, float] = (-1.0, 1.5)
-    logit_share: tuple[float, float] = (-1.0, 2.0)
-    log_amplitude: tuple[float, float] = (0.0, 2.0)  # in units of t^2; only where noise was told
-    log_effect_lengthscale: tuple[float, float] = (-0.36, 1.0)  # 0.7 half-widths
-
-    # log l_k = log l + stretch_scale z_k with Student's t on z: most coordinates alike, any of them free to differ
-    stretch_scale: float = 0.3
-    stretch_freedom: float = 2.0
-
-    log_lengthscale_range: tuple[float, float] = (-5.0, 7.0)  # of log(l / sqrt(d))
-    log_nugget_range: tuple[float, float] = (-20.7, 0.0)  # 1e-9 is about what float64 factors of rank n can carry
-    log_compression_range: tuple[float, float] = (-5.0, 3.0)
-    logit_share_range: tuple[float, float] = (-8.0, 6.0)
-    log_amplitude_range: tuple[float, float] = (-12.0, 12.0)
-    log_effect_lengthscale_range: tuple[float, float] = (-2.9, 1.6)
-    stretch_range: tuple[float, float] = (-6.0, 6.0)  # of z
 
 
 class _Correlations(NamedTuple):
@@ -324,50 +284,3 @@ class Profile(NamedTuple):
     score: float  # mean log density of the better half of the values, each predicted from all others
     told: Array | None  # (n,) D / A, None where no noise was told
     left_out: tuple[Array, Array] | None  # (n,), (n,) of each value predicted from all others: error and its sd
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Hyperparameters, what the model is told of the values, and what counts as the best of them."""
-
-    theta: Array  # (p,)
-    kernel: Blend
-    h: Hyperparameters  # a batch of one
-    t: Array  # (n,) compressed values
-    predicted: Array  # (n,) posterior means at the data: with noise, the lowest value is luck
-    uncertainty: Array  # (n,) posterior standard deviations at the data
-    score: float  # see `Profile`
-    told: Array | None  # (n,) noise that was told, as variances in units of the amplitude
-
-    @property
-    def best(self) -> float:
-        """The lowest of what is predicted."""
-        return float(self.predicted.min())
-
-
-def fit(evidence: Evidence, starts: Iterable[Array], max_iterations: int) -> Fitted:
-    """The best theta L-BFGS-B finds within the ranges: a few steps from each start (p,), the others from the best."""
-    if not evidence.gaps.any():  # there is nothing to learn: all values are equal
-        return at(evidence, evidence.prior_mean)
-    probes = []
-    for start in starts:
-        probes.append(evidence.descended(start, min(PROBE_STEPS, max_iterations)))
-        if evidence.out_of_time:
-            break
-    best = min(probes, key=lambda end: end[0])
-    left = max_iterations - PROBE_STEPS
-    return at(evidence, (evidence.descended(best[1], left) if left > 0 and not evidence.out_of_time else best)[1])
-
-
-def at(evidence: Evidence, theta: Array) -> Fitted:  # (p,)
-    """The process at theta."""
-    profile = evidence.profile(theta)
-    h = Hyperparameters(
-        amplitude=np.array([profile.amplitude]),
-        noise_ratio=np.exp(theta[1:2]),
-        lengthscale=np.exp(theta[:1]),
-        mean=np.array([profile.mean]),
-    )
-    return Fitted(
-        theta, evidence.kernel(theta), h, profile.t, profile.predicted, profile.uncertainty, profile.score, profile.told
-    )

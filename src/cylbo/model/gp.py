@@ -22,7 +22,7 @@ from cylbo.model.hyperparameters import Hyperparameters
 from cylbo.model.kernel import Cylindrical, Kernel, Matern, Relation
 from cylbo.numerics.linalg import cholesky, inverse_lower
 from cylbo.numerics.threads import LARGE, PIECES, in_parallel
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "GP",

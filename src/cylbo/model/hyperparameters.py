@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Hyperparameters", "Layout", "Priors"]
 

@@ -16,7 +16,8 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from cylbo.model.hyperparameters import Hyperparameters
-from cylbo.space.geometry import Array, polar
+from cylbo.numerics.polar import polar
+from cylbo.types import Array
 
 __all__ = [
     "Cylindrical",

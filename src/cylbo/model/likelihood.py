@@ -24,7 +24,7 @@ from cylbo.model.gp import JITTERS, Data
 from cylbo.model.hyperparameters import Hyperparameters, Layout, Vector
 from cylbo.model.kernel import Cylindrical, Matern
 from cylbo.numerics.linalg import cholesky, solve_lower
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["LogPosterior"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Scaling", "compressed", "from_compressed", "gaps", "in_gaps", "raw", "standardized"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from cylbo.errors import NotPositiveDefiniteError
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["cholesky", "inverse_lower", "solve_lower"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from cylbo.errors import SamplingError
-from cylbo.model.hyperparameters import Vector
+from cylbo.types import Array as Vector
 
 __all__ = ["Chain", "LogDensity", "sample", "slice_update", "sweep"]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cylbo.methods import Config
 from cylbo.model.scaling import from_compressed
 from cylbo.record.trial import ELSEWHERE, Trial
 from cylbo.rendering import Rows, aligned, html_table, one_line
 from cylbo.search.data import Known
 from cylbo.search.learn import State, profiled
+from cylbo.search.settings import Config
 from cylbo.space.box import Box
-from cylbo.space.geometry import Domain
+from cylbo.space.domain import Domain
 from cylbo.space.named import Frame
 
 __all__ = ["Health", "examined"]

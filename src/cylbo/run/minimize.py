@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import math
 import os
 import time
@@ -16,18 +15,22 @@ from numpy.typing import ArrayLike
 
 from cylbo.arguments import checked_arguments, nearest
 from cylbo.errors import SpaceExhaustedError, StorageError
-from cylbo.methods import METHODS, PAPER, Config
+from cylbo.methods import METHODS, PAPER
+from cylbo.record.history import History, NotFiniteError
 from cylbo.record.metadata import checked_metadata
-from cylbo.record.trial import ELSEWHERE, Direction, History, NotFiniteError, Trial, spelled
+from cylbo.record.trial import ELSEWHERE, Trial, spelled
+from cylbo.run.callback import callback_of
 from cylbo.run.observed import recommended
 from cylbo.run.optimizer import Optimizer
 from cylbo.run.progress import ProgressBar
 from cylbo.run.result import Result, without_best
-from cylbo.space.box import Bounds, Box, Region
+from cylbo.search.settings import Config
+from cylbo.space.box import Box
 from cylbo.space.checks import as_float, as_integer, checked_flag, is_real
 from cylbo.space.named import Frame
-from cylbo.space.parameters import Space
+from cylbo.space.space import Space
 from cylbo.store.file import read
+from cylbo.types import Bounds, Direction, Region
 
 __all__ = ["load", "minimize"]
 
@@ -114,7 +117,7 @@ def minimize(
         raise ValueError(f"max_seconds must be a positive number or None, got {max_seconds!r}.")
     budget, progress = evaluations, checked_flag(progress, "progress")
     until = math.inf if max_seconds is None else time.monotonic() + as_float(max_seconds)
-    call_back = _callback(callback)
+    call_back = callback_of(callback)
     opt = Optimizer(
         bounds,
         seed=seed,
@@ -188,37 +191,6 @@ def _in_vain(history: History) -> int:
     if history.best is None:
         return 0
     return sum(trial.status == "done" and trial.id > history.best.id for trial in _made(history.all))
-
-
-def _callback(callback: Callable[..., object] | None) -> Callable[[Trial, Optimizer], bool]:
-    """The user's f(trial) or f(trial, optimizer), as a function that says whether the run is to end."""
-    if callback is None:
-        return lambda trial, opt: False
-    if not callable(callback):
-        raise TypeError(f"callback must be callable or None, got {callback!r}.")
-    wants_optimizer = _takes(callback, 2) and (not _takes(callback, 1) or _takes(callback, 1, "optimizer"))
-    if not wants_optimizer and not _takes(callback, 1):
-        raise TypeError(f"callback must be callable as f(trial) or f(trial, optimizer), got {callback!r}.")
-
-    def call_back(trial: Trial, opt: Optimizer) -> bool:
-        try:
-            return (callback(trial, opt) if wants_optimizer else callback(trial)) is True
-        except StopIteration:
-            return True
-
-    return call_back
-
-
-def _takes(function: Callable[..., object], n: int, *names: str) -> bool:
-    """Whether a function can be called with n arguments by position and these by name."""
-    try:
-        inspect.signature(function).bind(*[None] * n, **dict.fromkeys(names))
-    except TypeError:
-        return False
-    except ValueError:
-        # A function of another language does not say
-        return n == 1 and not names
-    return True
 
 
 def _evaluate(

@@ -8,15 +8,16 @@ import math
 
 import numpy as np
 
-from cylbo.methods import Config
 from cylbo.numerics.threads import blas_threads
-from cylbo.record.trial import History, Trial
+from cylbo.record.history import History
+from cylbo.record.trial import Trial
 from cylbo.search.data import Known
 from cylbo.search.learn import expected
+from cylbo.search.memory import Memory
+from cylbo.search.settings import Config
 from cylbo.space.box import Box
-from cylbo.space.geometry import Array
 from cylbo.space.named import Frame
-from cylbo.store.file import Memory
+from cylbo.types import Array
 
 __all__ = ["observed", "recommended"]
 

@@ -7,7 +7,6 @@ import dataclasses
 import logging
 import math
 import os
-import re
 import threading
 import time
 import warnings
@@ -22,25 +21,27 @@ from numpy.typing import ArrayLike
 from cylbo._version import __version__
 from cylbo.arguments import checked_arguments
 from cylbo.errors import SpaceExhaustedError
-from cylbo.methods import Config, described, resolve_method
+from cylbo.methods import described, resolve_method
 from cylbo.numerics.threads import blas_threads
+from cylbo.record.history import History, checked_value
 from cylbo.record.metadata import checked_metadata
-from cylbo.record.trial import Direction, History, Trial, checked_value, spelled
+from cylbo.record.trial import Trial, spelled
 from cylbo.rendering import described_optimizer
+from cylbo.run.checked import checked_budget, checked_path, checked_seed, framed
 from cylbo.run.health import Health, examined
 from cylbo.run.log import line, logger
 from cylbo.run.observed import observed, recommended
 from cylbo.run.warm_start import checked_earlier, checked_trials, earlier_trials
-from cylbo.search.budget import Budget, cost
+from cylbo.search.budget import cost
 from cylbo.search.data import Known
-from cylbo.search.learn import fitted
+from cylbo.search.memory import Memory
+from cylbo.search.settings import Config
 from cylbo.search.suggest import suggest
-from cylbo.space.box import Bounds, Box, Region
-from cylbo.space.checks import as_float, as_integer, checked_flag, is_real
-from cylbo.space.geometry import Array
-from cylbo.space.named import Frame
-from cylbo.space.parameters import Parameter, Space
-from cylbo.store.file import Memory, Store, Stored, Waiting
+from cylbo.space.checks import as_integer, checked_flag
+from cylbo.space.space import Space
+from cylbo.store.file import Store
+from cylbo.store.resume import Stored, Waiting
+from cylbo.types import Array, Bounds, Direction, Region
 
 __all__ = ["Optimizer"]
 
@@ -120,15 +121,15 @@ class Optimizer:
             noisy = checked_flag(noisy, "noisy", "True, False or None")
         if checked_flag(resume, "resume") and storage is None:
             raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
-        path = None if storage is None else _checked_path(storage)
+        path = None if storage is None else checked_path(storage)
         self.config = resolve_method(method)
-        self._budget = _checked_budget(max_suggest_seconds, max_memory, self.config)
+        self._budget = checked_budget(max_suggest_seconds, max_memory, self.config)
         self.direction = direction
         self.noisy = noisy
-        self.frame = _framed(bounds, center, region)
+        self.frame = framed(bounds, center, region)
         points, values = checked_earlier(x0, y0, self.frame)
         earlier = checked_trials(trials, self.frame)
-        self.seed = _checked_seed(seed)
+        self.seed = checked_seed(seed)
         self.history = History(direction=direction)
         self._memory = Memory()
         self._waiting: list[Waiting] = []
@@ -536,54 +537,3 @@ class Optimizer:
 def _taken(history: History) -> set[tuple[float, ...]]:
     """All points that were asked for or told, and not withdrawn."""
     return {tuple(trial.x.tolist()) for trial in history.all if trial.status != "cancelled"}
-
-
-def _checked_path(storage: object) -> Path:
-    if not isinstance(storage, str | os.PathLike):
-        raise TypeError(f"storage must be the path of a file or None, got {storage!r}.")
-    text = os.fspath(storage)
-    if isinstance(text, str) and (scheme := re.match(r"[A-Za-z][A-Za-z0-9+.-]*:///?", text)):
-        path = text[scheme.end() :] or "run.db"
-        raise ValueError(f"storage must be the path of a file, got the URL {text!r}; write storage={path!r}.")
-    return Path(text)
-
-
-def _framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame:  # noqa: ANN401 - checked there
-    if isinstance(bounds, Mapping) or (isinstance(bounds, Sequence) and any(isinstance(b, Parameter) for b in bounds)):
-        raise TypeError(
-            "bounds must be (d, 2), a (low, high) per parameter, or a cylbo.Space: give other parameters names with "
-            f"cylbo.Space(a=..., b=...), from a dict with cylbo.Space(**parameters); got {bounds!r}."
-        )
-    if not isinstance(bounds, Space):
-        return Box(bounds, center, region)
-    if region != "box":
-        raise ValueError(f"region must be 'box' in a space of named parameters, got {region!r}.")
-    return Frame(bounds, center)
-
-
-def _checked_budget(seconds: float | None, memory: float | None, config: Config) -> Budget:
-    return Budget(
-        _checked_limit("max_suggest_seconds", seconds, config),
-        _checked_limit("max_memory", memory, config),
-    )
-
-
-def _checked_limit(name: str, value: float | None, config: Config) -> float | None:
-    if value is None:
-        return None
-    limit = as_float(value) if is_real(value) else math.nan
-    if not limit > 0.0:
-        raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
-    if config.learn is not fitted:
-        raise ValueError(
-            f"{name} needs a method that fits its hyperparameters, such as 'default'; {config.name!r} samples them."
-        )
-    return limit
-
-
-def _checked_seed(seed: int | None) -> int:
-    if seed is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if (number := as_integer(seed)) is None or number < 0:
-        raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
-    return number

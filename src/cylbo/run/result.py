@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from cylbo.errors import NoResultError
-from cylbo.record.trial import Direction, Trial
+from cylbo.record.trial import Trial
 from cylbo.rendering import Rows, aligned, html_table, one_line, point_rows, shown
-from cylbo.space.geometry import Array
-from cylbo.space.parameters import Space
+from cylbo.space.space import Space
 from cylbo.store.table import dataframe, write_csv, write_json
+from cylbo.types import Array, Direction
 
 __all__ = ["Result", "without_best"]
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from cylbo.record.trial import Trial
 from cylbo.space.box import Box
 from cylbo.space.checks import checked_numbers
-from cylbo.space.geometry import Array
 from cylbo.space.named import Frame
+from cylbo.types import Array
 
 __all__ = ["checked_earlier", "checked_trials", "earlier_trials"]
 

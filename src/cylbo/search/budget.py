@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cylbo.model.beliefs import Beliefs, Form
 from cylbo.model.blended import BlendedGP, most_cosines
-from cylbo.model.evidence import Beliefs, Evidence, Form, at
+from cylbo.model.evidence import Evidence
+from cylbo.model.fit import at
 from cylbo.model.gp import Data
 from cylbo.numerics.threads import blas_threads
 
 if TYPE_CHECKING:
-    from cylbo.methods import Config
+    from cylbo.search.settings import Config
 
 __all__ = ["UNLIMITED", "Budget", "Plan", "cost", "plan"]
 

@@ -14,7 +14,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from cylbo.space.geometry import Array, Domain
+from cylbo.space.domain import Domain
+from cylbo.types import Array
 
 __all__ = [
     "Climb",

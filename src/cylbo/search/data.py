@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["N_JUDGED", "Known", "representative"]
 

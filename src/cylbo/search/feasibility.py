@@ -18,17 +18,18 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from cylbo.errors import NotPositiveDefiniteError
+from cylbo.model.beliefs import Form
 from cylbo.model.blended import BlendedGP
-from cylbo.model.evidence import Form
 from cylbo.model.gp import Data, Posterior
 from cylbo.model.scaling import compressed, in_gaps
 from cylbo.search.data import Known
 from cylbo.search.improvement import LOG_SQRT_2PI
 from cylbo.search.learn import Fits, fits_and_process
-from cylbo.space.geometry import Array, Domain
+from cylbo.space.domain import Domain
+from cylbo.types import Array
 
 if TYPE_CHECKING:
-    from cylbo.methods import Config
+    from cylbo.search.settings import Config
 
 __all__ = ["Limit", "learn_limits", "log_chance", "log_chance_slope"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from cylbo.model.gp import Posterior
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["Acquired", "Acquisition", "expected_improvement", "log_expected_improvement", "log_h"]
 

@@ -16,18 +16,21 @@ import numpy as np
 from numpy.random import Generator
 
 from cylbo.errors import SamplingError
+from cylbo.model.beliefs import Form
 from cylbo.model.blended import Blend
-from cylbo.model.evidence import JUDGED, Evidence, Fitted, Form, Profile, at, fit
+from cylbo.model.evidence import JUDGED, Evidence, Profile
+from cylbo.model.fit import Fitted, at, fit
 from cylbo.model.gp import Data
 from cylbo.model.hyperparameters import Hyperparameters, Layout, Vector
 from cylbo.model.likelihood import LogPosterior
 from cylbo.model.scaling import from_compressed
 from cylbo.numerics.slice_sampler import Chain, sample
 from cylbo.search.data import Known, representative
-from cylbo.space.geometry import Array, Domain
+from cylbo.space.domain import Domain
+from cylbo.types import Array
 
 if TYPE_CHECKING:
-    from cylbo.methods import Config
+    from cylbo.search.settings import Config
 
 __all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "profiled", "sampled"]
 

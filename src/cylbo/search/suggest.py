@@ -7,17 +7,15 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import ndtri
 
 from cylbo.errors import NotPositiveDefiniteError, OutOfTimeError
-from cylbo.methods import Config
 from cylbo.model.blended import Blend, BlendedGP
 from cylbo.model.centred import CenteredGP
 from cylbo.model.gp import GP, Data, parallel_posterior
@@ -25,12 +23,16 @@ from cylbo.model.hyperparameters import Hyperparameters
 from cylbo.model.kernel import Cylindrical
 from cylbo.numerics.threads import in_parallel
 from cylbo.search.budget import UNLIMITED, Budget, plan
-from cylbo.search.climb import Objective, Slope, best_starts, uniform
-from cylbo.search.data import N_JUDGED, Known
+from cylbo.search.climb import Objective, Slope, best_starts
+from cylbo.search.data import Known
+from cylbo.search.design import needs_covering, needs_initial_design, random_point
 from cylbo.search.feasibility import Limit, learn_limits, log_chance, log_chance_slope
 from cylbo.search.improvement import log_expected_improvement
 from cylbo.search.learn import Fits, Learned, State
-from cylbo.space.geometry import Array, Domain
+from cylbo.search.replicate import knowledge_gradient
+from cylbo.search.settings import Config
+from cylbo.space.domain import Domain
+from cylbo.types import Array
 
 __all__ = ["Rung", "Suggestion", "suggest"]
 
@@ -41,13 +43,10 @@ __all__ = ["Rung", "Suggestion", "suggest"]
 Rung = Literal["random", "model", "covering", "repeated", "last hyperparameters", "space-filling"]
 
 CHUNK_ELEMENTS = 2**17  # entries of a (samples, queries, data) block while screening: 1 MB, about a core's cache
-SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a model
 REACH = 0.3  # half-widths of the box, of a search that keeps close to a point
-MOST_COVERING = 100  # random points that users can spare; in dimensions that need more nothing is gained
 N_REPEATABLE = 10  # points of least expected value, of which with noise one may be evaluated again
 # At most this share of evaluations: worth for the next choice is not all, a new point tells about places yet unseen
 REPEATS = 0.1
-QUANTILES = ndtri((np.arange(32) + 0.5) / 32)  # (32,) of a standard normal, each as likely
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +72,15 @@ def suggest(
     """The next point to evaluate. Never fails: where the model does, a simpler way is taken, and named."""
     began = time.perf_counter()
     # Nothing to fit: the authors' design after the centre is one uniform point of the box
-    if len(known.y) < 2 or _is_too_early(known, domain, config):
-        return Suggestion(_fresh(known, domain, rng), state, limits, "random", {})
-    covering = _must_cover(known, domain, config)
+    if len(known.y) < 2 or needs_initial_design(known, domain, config):
+        return Suggestion(random_point(known, domain, rng), state, limits, "random", {})
+    covering = needs_covering(known, domain, config)
     room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
         known, config = known.thinned(room.points), room.applied(config)
     if covering:
         kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
-        return Suggestion(_fresh(known, domain, rng, kept), state, limits, "covering", {})
+        return Suggestion(random_point(known, domain, rng, kept), state, limits, "covering", {})
     learned = config.learn(known, domain, state, config, rng, room.fit_until)
     kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
     if config.repeats and learned.unsure and not known.settled:
@@ -94,7 +93,7 @@ def suggest(
         x, info = model.maximize(places, rng, room.climb_until)
         again = model.more_telling(x)
     except (NotPositiveDefiniteError, _NoCandidateError):
-        return Suggestion(_fresh(known, domain, rng), learned.state, limits, "space-filling", {})
+        return Suggestion(random_point(known, domain, rng), learned.state, limits, "space-filling", {})
     if budget != UNLIMITED:
         learned_from = min(room.fit_points, room.points)
         info |= {"points": room.points, "fit_points": learned_from, "candidates": room.candidates}
@@ -102,23 +101,6 @@ def suggest(
         return Suggestion(known.x[again], learned.state, limits, "repeated", info)
     rung: Rung = "last hyperparameters" if learned.failed else "model"
     return Suggestion(x, learned.state, limits, rung, info | model.predicted(x))
-
-
-def _is_too_early(known: Known, domain: Domain, config: Config) -> bool:
-    """Whether there are choices, and too few points that were asked for to tell which of them are good."""
-    n_known = len(known.y) + len(known.failed) + len(known.pending)
-    return domain.has_choices and n_known <= config.n_first_discrete
-
-
-def _must_cover(known: Known, domain: Domain, config: Config) -> bool:
-    """Whether the model disappoints, and too few points lie where it did not want them.
-
-    Choices had theirs before, a box of few dimensions has been seen by the suggestions that the model was judged by,
-    and where values are noisy it is the noise that disappoints.
-    """
-    wanted = config.cover * domain.dim
-    able = N_JUDGED <= wanted <= MOST_COVERING and not domain.has_choices
-    return able and known.n_unguided < wanted and known.disappointed and not known.noisy
 
 
 class _NoCandidateError(Exception):
@@ -281,7 +263,7 @@ class _Model:
         leaders = np.argsort(means, stable=True)[:N_REPEATABLE]
         leaders = leaders[np.isfinite(means[leaders]) & known.is_new(known.x[leaders], repeat=True)]
         points = np.concatenate([x[None], known.x[leaders]])
-        worth = _worth(gp, points, self.observed)
+        worth = knowledge_gradient(gp, points, self.observed)
         if self.limits:
             worth = worth * np.exp(log_chance(self.limits, points))
         chosen = int(worth.argmax())
@@ -301,34 +283,3 @@ class _Model:
             groups = [domain.project(group) for group in (*groups, domain.lattice.redrawn(base, rng), *redrawn)]
             groups = [group[known.is_new(group)] for group in groups]
         return [group[(group != 0).any(-1)] for group in groups]
-
-
-def _worth(gp: BlendedGP, x: Array, noise: float) -> Array:  # (m, d) -> (m,)
-    """How much an evaluation with that variance lowers the least posterior mean among all points, on average."""
-    mean, joint = gp.posterior(x).mean[0], gp.joint(x)
-    seen = np.sqrt(np.maximum(joint.diagonal() + noise / gp.h.amplitude[0], 1e-300))
-    change = np.sqrt(gp.h.amplitude[0]) * joint / seen  # (at, evaluated at), for a standard normal's worth of surprise
-    after = mean[:, None, None] + change[:, :, None] * QUANTILES
-    return np.asarray(mean.min() - after.min(0).mean(-1))
-
-
-def _fresh(known: Known, domain: Domain, rng: Generator, limits: Sequence[Limit] = ()) -> Array:  # -> (d,)
-    """A uniform point of the box; drawn again in the (all but impossible) case that it is known.
-
-    Of choices, those that came up least often so far; of places that may not count, as many as are going to. While
-    there is one value and everything else has failed, the box is halved towards that value with every failure.
-    """
-    base, size = (known.x[0], 2.0 ** -len(known.failed)) if len(known.y) == 1 else (0.0, 1.0)
-    drawn = uniform(domain, 100, rng)
-    if domain.lattice is not None:
-        jumps = domain.lattice.jumps
-        seen, choices = np.concatenate([known.x, known.pending, known.failed])[:, jumps], drawn[:, jumps]
-        in_common = sum(((choices == point).sum(-1) for point in seen), np.zeros(len(drawn), dtype=int))
-        drawn = drawn[np.argsort(in_common, stable=True)]
-    if limits:
-        drawn = drawn[np.argsort(rng.random(len(drawn)) > np.exp(log_chance(limits, drawn)), stable=True)]
-    for u in drawn:
-        x = domain.project((base + max(size, SMALLEST_RETREAT) * (u - base))[None])[0] if size < 1.0 else u
-        if known.is_new(x[None])[0]:
-            break
-    return np.asarray(x)

@@ -5,17 +5,18 @@ point itself, so a point given back by the user lands exactly where it was: the 
 """
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from collections.abc import Container, Mapping
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from cylbo.space.checks import FIXED, are_apart, checked_numbers
-from cylbo.space.geometry import Array, Domain
+from cylbo.space.domain import Domain
+from cylbo.types import Array, Bounds, Region
 
-__all__ = ["Bounds", "Box", "Region"]
+__all__ = ["Box"]
 
 
 @runtime_checkable
@@ -29,10 +30,6 @@ class Ends(Protocol):
     @property
     def ub(self) -> ArrayLike:
         """(d,) where they end."""
-
-
-Bounds = Sequence[tuple[float, float]] | ArrayLike | Ends
-Region = Literal["box", "ball"]
 
 
 class Box:

@@ -8,7 +8,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "FIXED",

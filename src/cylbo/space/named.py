@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from cylbo.space.geometry import Array, Domain, Lattice
-from cylbo.space.parameters import Space
+from cylbo.space.domain import Domain, Lattice
+from cylbo.space.space import Space
+from cylbo.types import Array
 
 __all__ = ["Frame"]
 

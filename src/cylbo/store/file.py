@@ -16,38 +16,28 @@ Files of the format 2 (release 0.1) are read as they are, and gain what the form
 be asked, cancelled trials) when they are opened for writing.
 """
 
-import dataclasses
 import json
-import math
 import os
 import sqlite3
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
-
-import numpy as np
+from typing import Self
 
 from cylbo.errors import StorageError
-from cylbo.model.evidence import Form
-from cylbo.numerics.slice_sampler import Chain
 from cylbo.record.trial import Trial
-from cylbo.search.learn import Fits, State
-from cylbo.space.box import Box
-from cylbo.space.geometry import Array
-from cylbo.space.named import Frame
+from cylbo.search.memory import Memory
+from cylbo.store.codec import FORMAT, bits_of, memory_from_json, memory_to_json, point_of, row_of, space_of, trial_of
 from cylbo.store.lock import Lock, beside
+from cylbo.store.resume import Stored, Waiting, recognised
 
-__all__ = ["Header", "Memory", "Store", "Stored", "Waiting", "read"]
+__all__ = ["Store", "read"]
 
 APPLICATION_ID = 0x63796C72  # "cylr", in the file's own header; the lab's files (`bench/store.py`) have another
-FORMAT = 3
 MAGIC = b"SQLite format 3\0"  # what an SQLite file begins with
 SMALLEST_FILE = 100  # bytes, the header of an SQLite file
 
-Header = dict[str, Any]  # what a run is a function of, as JSON
 
 WAITING = "CREATE TABLE waiting (id INTEGER PRIMARY KEY, x BLOB NOT NULL);"
 
@@ -74,55 +64,6 @@ NOTHING_WRITTEN = "it was left as it is; choose another file, or restore it from
 
 # Or replace: whoever catches an interrupt between the file and the memory asks for the same trial once more
 INSERT = "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """What the next suggestion begins from."""
-
-    state: State = None  # of the objective
-    limits: Mapping[str, Fits] = field(default_factory=dict)  # of what must be kept, see `limits.py`
-
-
-class Waiting(NamedTuple):
-    """A point that the user wants to be asked."""
-
-    id: int
-    x: Array  # (d,) in user units
-
-
-class Stored(NamedTuple):
-    """All that a file holds."""
-
-    header: Header
-    space: Box | Frame  # the one that the header describes
-    trials: list[Trial]
-    memory: Memory = Memory()
-    waiting: Sequence[Waiting] = ()
-    format: int = FORMAT
-
-    def carried_over(self, space: Box | Frame) -> "Stored":
-        """The run in a space that contains its own, seen from its own centre; ValueError says why it does not.
-
-        It is this very run where nothing changes. Otherwise its memory, which belongs to old coordinates, is left
-        behind.
-        """
-        x0 = self.header["x0"]
-        old = np.array(
-            [self.space.center, *x0, *(wanted.x for wanted in self.waiting), *(trial.x for trial in self.trials)]
-        )
-        points = space.carried_over(self.space, old)
-        points.flags.writeable = False
-        now = space.centered(points[0])
-        if json.dumps(now.to_json()) == json.dumps(self.header["space"]):
-            return self
-        given, wanted, asked = np.split(points[1:], [len(x0), len(x0) + len(self.waiting)])
-        trials = [
-            dataclasses.replace(trial, x=x, to_params=now.params) for trial, x in zip(self.trials, asked, strict=True)
-        ]
-        waiting = [Waiting(old.id, x) for old, x in zip(self.waiting, wanted, strict=True)]
-        header = {**self.header, "space": now.to_json(), "x0": given.tolist()}
-        return Stored(header, now, trials, waiting=waiting, format=self.format)
 
 
 class Store:
@@ -152,7 +93,7 @@ class Store:
                 raise StorageError(f"{path} exists; pass resume=True to go on with the run in it, or another name.")
             else:
                 stored = read(path)
-                run = _recognised(path, stored, run, given)
+                run = recognised(path, stored, run, given)
                 with _explained(path, NOTHING_WRITTEN):
                     db = undo.enter_context(closing(_connected(path)))
                 store = cls(path, lock, db)
@@ -166,15 +107,15 @@ class Store:
     def asked(self, trial: Trial, memory: Memory, waited: Sequence[Waiting] = ()) -> None:
         """Keep a new trial, and what the next suggestion begins from; those that `waited` do so no more."""
         with self._transaction() as db:
-            db.execute(INSERT, _row(trial))
+            db.execute(INSERT, row_of(trial))
             db.executemany("DELETE FROM waiting WHERE id = ?", [(each.id,) for each in waited])
             if memory.state is not None or memory.limits:
-                db.execute("INSERT OR REPLACE INTO memory VALUES (0, ?)", [json.dumps(_memory_to_json(memory))])
+                db.execute("INSERT OR REPLACE INTO memory VALUES (0, ?)", [json.dumps(memory_to_json(memory))])
 
     def kept(self, trial: Trial) -> None:
         """Keep a trial as it is now: with its outcome, say, or as one that was evaluated elsewhere."""
         with self._transaction() as db:
-            db.execute(INSERT, _row(trial))
+            db.execute(INSERT, row_of(trial))
 
     def dropped(self, waited: Waiting) -> None:
         """Forget a point that was to be asked and need not be any more."""
@@ -184,7 +125,7 @@ class Store:
     def enqueued(self, wanted: Waiting) -> None:
         """Keep a point that the user wants to be asked."""
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?)", [wanted.id, _bits(wanted.x)])
+            db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?)", [wanted.id, bits_of(wanted.x)])
 
     def _renewed(self) -> None:
         """Give a file of the format 2 what it lacks, whole or not at all."""
@@ -197,8 +138,8 @@ class Store:
         with self._transaction() as db:
             texts = [(json.dumps(value), name) for name, value in run.header.items()]
             db.executemany("UPDATE header SET json = ? WHERE name = ?", texts)
-            db.executemany("UPDATE trials SET x = ? WHERE id = ?", [(_bits(t.x), t.id) for t in run.trials])
-            db.executemany("UPDATE waiting SET x = ? WHERE id = ?", [(_bits(x), i) for i, x in run.waiting])
+            db.executemany("UPDATE trials SET x = ? WHERE id = ?", [(bits_of(t.x), t.id) for t in run.trials])
+            db.executemany("UPDATE waiting SET x = ? WHERE id = ?", [(bits_of(x), i) for i, x in run.waiting])
             db.execute("DELETE FROM memory")
 
     def close(self) -> None:
@@ -277,61 +218,17 @@ def read(path: Path) -> Stored:
         rows = [(*row, "{}") for row in rows]
     try:
         run = {name: json.loads(text) for name, text in header}
-        space = _space(run)
+        space = space_of(run)
         return Stored(
             run,
             space,
-            [_trial(i, row, space) for i, row in enumerate(rows)],
-            Memory() if memory is None else _memory_from_json(json.loads(memory[0]), space.domain.dim),
-            [Waiting(int(i), _point(x, space)) for i, x in waiting],
+            [trial_of(i, row, space) for i, row in enumerate(rows)],
+            Memory() if memory is None else memory_from_json(json.loads(memory[0]), space.domain.dim),
+            [Waiting(int(i), point_of(x, space)) for i, x in waiting],
             version,
         )
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise StorageError(f"{path} is damaged ({error}); restore it from a copy.") from error
-
-
-def _recognised(path: Path, stored: Stored, run: Stored, given: Collection[str]) -> Stored:
-    """The stored run in the caller's space, if it is the run that the caller means."""
-    try:
-        there = stored.carried_over(run.space)
-    except ValueError as error:
-        raise StorageError(f"{path} holds a run with another space: {error}, or choose another file.") from error
-    begun, called = (
-        {
-            **each.header,
-            "center": each.header["space"]["center"],
-            "trials": _told(each.trials),
-            "method": _without_modules(each.header["method"]),
-        }
-        for each in (there, run)
-    )
-    for name in given:
-        was, here = json.dumps(begun[name]), json.dumps(called[name])
-        if was != here:  # as text: 1 is not True there
-            was, here = _where_they_differ(was, here)
-            raise StorageError(
-                f"{path} holds a run with another {name}: {was}, not {here}; go on with what the run began with, or "
-                "choose another file."
-            )
-    return there
-
-
-def _without_modules(method: object) -> object:
-    """A method as JSON; release 0.1 wrote the names of its parts with those of their modules."""
-    if isinstance(method, dict):
-        return {name: _without_modules(part) for name, part in method.items()}
-    if isinstance(method, list):
-        return [_without_modules(part) for part in method]
-    return method.rpartition(".")[2] if isinstance(method, str) and method.startswith("cylbo.") else method
-
-
-def _told(trials: Sequence[Trial]) -> list[object]:
-    """The evaluations that a run began with, as JSON."""
-    return [
-        [trial.x.tolist(), trial.value, trial.status, trial.std, trial.constraints, trial.reason, trial.metadata]
-        for trial in trials
-        if trial.origin == "told"
-    ]
 
 
 def _created(path: Path, run: Stored) -> sqlite3.Connection:
@@ -345,144 +242,12 @@ def _created(path: Path, run: Stored) -> sqlite3.Connection:
                 f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT};"
             )
             db.executemany("INSERT INTO header VALUES (?, ?)", texts)
-            db.executemany(INSERT, map(_row, run.trials))
+            db.executemany(INSERT, map(row_of, run.trials))
             db.execute("COMMIT")
         except BaseException:
             db.close()
             raise
         return db
-
-
-def _row(trial: Trial) -> tuple[object, ...]:
-    value = trial.value if trial.status == "done" else None
-    std = None if math.isnan(trial.std) else trial.std
-    constraints, info, metadata = map(json.dumps, (trial.constraints, trial.info, trial.metadata))
-    about = (trial.status, trial.origin, trial.seconds, trial.reason)
-    return trial.id, _bits(trial.x), value, *about, std, constraints, info, metadata
-
-
-def _bits(x: Array) -> bytes:
-    """Not decimals; the same on every machine."""
-    return x.astype("<f8").tobytes()
-
-
-def _space(header: Header) -> Box | Frame:
-    """The search space, of a header that has all that the run is a function of."""
-    stored, points, values, seed = header["space"], header["x0"], header["y0"], header["seed"]
-    space = Frame.from_json(stored) if "parameters" in stored else Box.from_json(stored)
-    if (
-        "method" not in header
-        or not isinstance(header["noisy"], bool | None)
-        or header["direction"] not in ("minimize", "maximize")
-        or not isinstance(points, list)
-        or len(stored["center"]) != space.dim
-        or (values is not None and len(values) != len(points))
-        or not (isinstance(seed, int) and seed >= 0)
-    ):
-        raise ValueError("its header is not what it should be")
-    for x in points:
-        _check_names(_numbers(x, space.dim), space)
-    return space
-
-
-def _trial(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
-    number, x, value, status, origin, seconds, reason, std, constraints, info, metadata = row
-    told, about, extra = json.loads(constraints), json.loads(info), json.loads(metadata)
-    point = _point(x, space)
-    known = isinstance(value, float) and math.isfinite(value)
-    if not (
-        number == i
-        and (known if status == "done" else status in ("open", "failed", "cancelled") and value is None)
-        and (type(origin), type(seconds), type(reason)) == (str, float, str)
-        and (std is None or (isinstance(std, float) and math.isfinite(std) and std >= 0.0))
-        and isinstance(told, list)
-        and all(isinstance(c, float) and math.isfinite(c) for c in told)
-        and isinstance(about, dict)
-        and all(type(number) in (int, float) for number in about.values())
-        and isinstance(extra, dict)
-    ):
-        raise ValueError(f"trial {i} is not what it should be")
-    return Trial(
-        i,
-        point,
-        math.nan if value is None else value,
-        status,
-        origin,
-        seconds,
-        reason,
-        std=math.nan if std is None else std,
-        constraints=tuple(told),
-        info=about,
-        metadata=extra,
-        to_params=space.params,
-    )
-
-
-def _point(bits: bytes, space: Box | Frame) -> Array:  # -> (d,)
-    """A point in user units; raises if it is none of the space's."""
-    point = _numbers(np.frombuffer(bits, "<f8").astype(np.float64), space.dim)
-    _check_names(point, space)
-    point.flags.writeable = False
-    return point
-
-
-def _check_names(x: Array, space: Box | Frame) -> None:  # (p,)
-    """Raises if a choice is none of the space's."""
-    if space.params is not None:
-        space.params(x)
-
-
-def _memory_to_json(memory: Memory) -> dict[str, Any]:
-    state = None if memory.state is None else _state_to_json(memory.state)
-    limits = {name: _state_to_json(fits) for name, fits in memory.limits.items()}
-    return {"state": state, "limits": limits}
-
-
-def _memory_from_json(stored: dict[str, Any], dim: int) -> Memory:
-    limits = {name: _state_from_json(fits, dim) for name, fits in stored["limits"].items()}
-    if not all(isinstance(fits, Fits) for fits in limits.values()):
-        raise ValueError("its memory of limits is not what it should be")
-    state = None if stored["state"] is None else _state_from_json(stored["state"], dim)
-    return Memory(state, limits)  # type: ignore[arg-type]
-
-
-def _state_to_json(state: Chain | Fits) -> dict[str, Any]:
-    if isinstance(state, Chain):
-        return {"kind": "chain", "theta": state.theta.tolist(), "widths": state.widths.tolist()}
-    thetas = [[[form.stretched, form.effects], theta.tolist()] for form, theta in state.thetas.items()]
-    chosen = [state.form.stretched, state.form.effects]
-    return {
-        "kind": "fits",
-        "thetas": thetas,
-        "form": chosen,
-        "chosen_at": state.chosen_at,
-        "fitted_at": state.fitted_at,
-        "told_noise": state.told_noise,
-    }
-
-
-def _state_from_json(stored: dict[str, Any], dim: int) -> Chain | Fits:
-    if stored["kind"] == "chain":
-        theta = _numbers(stored["theta"], len(stored["theta"]))
-        return Chain(theta, _numbers(stored["widths"], len(theta)))
-    if stored["kind"] != "fits":
-        raise ValueError(f"its state is of the unknown kind {stored['kind']!r}")
-    chosen_at, fitted_at, told_noise = (stored[name] for name in ("chosen_at", "fitted_at", "told_noise"))
-    if (type(chosen_at), type(fitted_at), type(told_noise)) != (int, int, bool):
-        raise ValueError("its state is not what it should be")
-    forms = {Form(*map(bool, form)): theta for form, theta in stored["thetas"]}
-    thetas = {form: _numbers(theta, form.size(dim) + told_noise) for form, theta in forms.items()}
-    form = Form(*map(bool, stored["form"]))
-    if form not in thetas:
-        raise ValueError("its state lacks the form of the model that was chosen")
-    return Fits(thetas, form, chosen_at, fitted_at, told_noise)
-
-
-def _numbers(stored: Any, size: int) -> Array:  # noqa: ANN401 - as JSON has it; -> (size,)
-    array = np.array(stored, np.float64)
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise ValueError("its numbers are not what they should be")
-    return array
 
 
 def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -537,15 +302,6 @@ def _check_is_database(path: Path) -> None:
         begins = file.read(len(MAGIC))
     if begins and begins != MAGIC:
         raise StorageError(f"{path} is not a run of cylbo, and no SQLite file at all; choose another name for the run.")
-
-
-def _where_they_differ(*texts: str) -> list[str]:
-    """Each text, cut to where they begin to differ if it is long."""
-    begin = max(0, len(os.path.commonprefix(texts)) - 30)  # noqa: RUF071 - by character is what is wanted
-    return [
-        text if len(text) <= 60 else "..." * (begin > 0) + text[begin : begin + 60] + "..." * (len(text) > begin + 60)
-        for text in texts
-    ]
 
 
 @contextmanager

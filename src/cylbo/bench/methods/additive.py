@@ -31,7 +31,7 @@ from cylbo.model.gp import JITTERS, SMALLEST_VARIANCE, Posterior
 from cylbo.model.scaling import standardized
 from cylbo.numerics.linalg import cholesky, inverse_lower
 from cylbo.search.improvement import Acquired
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "METHODS",

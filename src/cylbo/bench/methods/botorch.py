@@ -18,7 +18,7 @@ from scipy.stats import qmc
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
 from cylbo.model.scaling import standardized
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 if TYPE_CHECKING:
     from botorch.acquisition.acquisition import AcquisitionFunction

@@ -28,7 +28,7 @@ from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
 from cylbo.model.scaling import standardized
 from cylbo.search.improvement import log_h
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = ["METHODS", "Improvement", "climbed", "elastic_search", "first_lively", "ladder", "search"]
 

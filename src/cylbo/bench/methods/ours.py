@@ -6,7 +6,7 @@ from functools import partial
 import cylbo
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
-from cylbo.space.box import Region
+from cylbo.types import Region
 
 __all__ = ["METHODS"]
 

@@ -42,7 +42,7 @@ from cylbo.numerics.linalg import cholesky, inverse_lower, solve_lower
 from cylbo.numerics.slice_sampler import Chain, sample
 from cylbo.numerics.threads import blas_threads
 from cylbo.search.improvement import expected_improvement
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "METHODS",

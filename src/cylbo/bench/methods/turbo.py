@@ -22,7 +22,7 @@ from cylbo.errors import NotPositiveDefiniteError
 from cylbo.model.kernel import matern52, matern52_slope
 from cylbo.model.scaling import standardized
 from cylbo.numerics.linalg import cholesky, inverse_lower, solve_lower
-from cylbo.space.geometry import Array
+from cylbo.types import Array
 
 __all__ = [
     "METHODS",

@@ -1,10 +1,4 @@
-"""The ball, its polar coordinates, and the part of it that may be proposed.
-
-    x (m, d) points, measured from the ball's centre   r (m,) radii   a (m, d) unit directions   R the ball's radius
-
-The user's box is [-1, 1]^d in scaled units; the ball B(0, R) circumscribes it (Oh et al. 2018, Sec. 4). With the
-centre in the middle of the box R = sqrt(d).
-"""
+"""Where suggestions may lie, in the coordinates of the model."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,26 +9,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Domain", "Lattice", "from_polar", "polar", "project_to_ball", "project_to_box"]
+from cylbo.numerics.polar import polar
+from cylbo.types import Array
 
-Array = NDArray[np.float64]
-
-
-def polar(x: Array) -> tuple[Array, Array]:  # (m, d) -> (m,), (m, d)
-    """Radius and direction, T(x) = (|x|, x / |x|). Oh et al. 2018, Eq. (5).
-
-    The centre has no direction: x = 0 gives r = 0 and a = 0. What to do about that is decided in `center.py`.
-    """
-    # The largest coordinate is divided out first, so that squares neither overflow nor vanish
-    largest = np.abs(x).max(-1, keepdims=True)
-    scaled = x / np.where(largest > 0, largest, 1.0)
-    length = np.linalg.norm(scaled, axis=-1, keepdims=True)
-    return (largest * length)[..., 0], scaled / np.where(length > 0, length, 1.0)
-
-
-def from_polar(r: Array, a: Array) -> Array:  # (m,), (m, d) -> (m, d)
-    """The point at radius r in direction a, T^-1(r, a) = r a. Oh et al. 2018, Eq. (5)."""
-    return r[..., None] * a
+__all__ = ["Domain", "Lattice", "project_to_ball", "project_to_box"]
 
 
 def project_to_ball(x: Array, radius: float) -> Array:  # (m, d) -> (m, d)
