@@ -21,13 +21,13 @@ from cylbo.bench.suites import suite
 from cylbo.methods import DEFAULT
 from cylbo.model.beliefs import Form
 from cylbo.run.optimizer import Optimizer
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 
 from .pool import append_line, make_each, read_lines
 
 ISOTROPIC, STRETCHED, EFFECTS = Form(), Form(stretched=True), Form(stretched=True, effects=True)
 
-VARIANTS: dict[str, Config] = {
+VARIANTS: dict[str, Method] = {
     "default": DEFAULT,
     "isotropic": dataclasses.replace(DEFAULT, forms=(ISOTROPIC,)),
     "stretched": dataclasses.replace(DEFAULT, forms=(STRETCHED,)),

@@ -681,7 +681,7 @@ class Session:
             {"seed": self.opt.seed + 1},
             {"direction": "maximize" if self.opt.direction == "minimize" else "minimize"},
             {"noisy": not self.opt.noisy},  # None is what the run began with
-            {"method": dataclasses.replace(self.opt.config, n_sobol=63)},
+            {"method": dataclasses.replace(self.opt.method, n_sobol=63)},
             {"bounds": [(-3, -2)] * 7, "center": None, "x0": None, "y0": None},
             {"resume": False},
             {"x0": [self.place.point() for _ in range(4)], "y0": None},

@@ -173,7 +173,7 @@ BAD_OPTIONS = {
         -1, 1.5, -1.0, math.inf, "0", True, [1], (), math.nan, 1j, -HUGE, np.array(1), Decimal(1), Grumpy(),
         GrumpyInteger(), int,
     ],
-    "method": ["", "Default", "newton", b"default", None, 1, cylbo.Config, {}, ["default"], Grumpy(), object()],
+    "method": ["", "Default", "newton", b"default", None, 1, cylbo.Method, {}, ["default"], Grumpy(), object()],
     "region": ["sphere", "", None, 1, b"box", ["box"], np.array(["box", "ball"]), Grumpy()],
     "direction": ["min", "", None, 1, b"minimize", ["minimize"], np.array(["minimize", "maximize"]), Grumpy()],
     "sede": [0],

@@ -18,7 +18,7 @@ ALLOWED = {
     "search": {"numerics", "space", "model"},
     "methods": {"numerics", "space", "model", "search"},
     "record": {"space"},
-    "store": {"numerics", "space", "model", "search", "record"},
+    "store": {"numerics", "space", "model", "search", "methods", "record"},
     "run": {"numerics", "space", "model", "search", "methods", "record", "store"},
 }
 # The edge may import anybody, and nobody imports it but for these: the package itself serves `cylbo.plot`, the command

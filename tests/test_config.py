@@ -159,7 +159,7 @@ def test_a_config_is_its_own_method():
     assert resolve_method(own) is own
 
 
-@pytest.mark.parametrize("method", ["bock", "", "Default", None, 3, ["default"], cylbo.Config])
+@pytest.mark.parametrize("method", ["bock", "", "Default", None, 3, ["default"], cylbo.Method])
 @pytest.mark.parametrize("call", [resolve_method, lambda method: cylbo.Optimizer([(0, 1)], method=method)])
 def test_the_message_about_an_unknown_method_lists_all_methods(method, call):
     with pytest.raises(ValueError, match="method must be one of") as caught:
@@ -181,5 +181,5 @@ def test_the_message_about_an_unknown_method_lists_all_methods(method, call):
     ],
 )
 def test_numbers_of_candidates_and_starts_that_make_no_sense_are_refused(field, value):
-    with pytest.raises(ValueError, match=f"Config expected {field}.*got {value}"):
+    with pytest.raises(ValueError, match=f"Method expected {field}.*got {value}"):
         dataclasses.replace(cylbo.DEFAULT, **{field: value})

@@ -78,7 +78,7 @@ def test_python_proposes_the_public_name_that_is_nearest():
 
 
 @pytest.mark.parametrize(
-    "name", ["minimize", "load", "earlier", "Optimizer", "Trial", "Result", "Config", "PAPER", "DEFAULT", "METHODS"]
+    "name", ["minimize", "load", "earlier", "Optimizer", "Trial", "Result", "Method", "PAPER", "DEFAULT", "METHODS"]
 )
 def test_the_names_of_the_interface_are_public(name):
     assert name in cylbo.__all__

@@ -216,7 +216,7 @@ def test_before_the_model_every_choice_comes_up_as_often_as_any_other():
     space = Space(a=Categorical(["x", "y", "z"]), b=Boolean(), k=Integer(0, 3), r=Real(0, 1))
     for seed in range(5):
         opt = cylbo.Optimizer(space, seed=seed)
-        for i in range(opt.config.n_first_discrete):
+        for i in range(opt.method.n_first_discrete):
             trial = opt.ask()  # open, told or failed, all of them count
             if i % 3:
                 opt.tell(trial, trial.params["r"]) if i % 2 else opt.fail(trial)

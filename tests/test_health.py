@@ -516,7 +516,7 @@ def test_to_maximise_is_to_minimise_the_negative():
 
 def test_a_space_with_names_has_a_report():
     opt = make(MIXED)
-    for i in range(opt.config.n_first_discrete + 5):
+    for i in range(opt.method.n_first_discrete + 5):
         health = opt.health()
         assert health.evaluations == i
         check_readable(health)

@@ -31,7 +31,7 @@ from cylbo.run.health import Health
 from cylbo.run.minimize import load, minimize
 from cylbo.run.optimizer import Optimizer
 from cylbo.run.result import Result
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.categories import Boolean, Categorical
 from cylbo.space.parameters import Integer, Real
 from cylbo.space.space import Space
@@ -43,10 +43,10 @@ __all__ = [
     "PAPER",
     "Boolean",
     "Categorical",
-    "Config",
     "CylboError",
     "Health",
     "Integer",
+    "Method",
     "NoResultError",
     "NotPositiveDefiniteError",
     "Optimizer",
@@ -69,6 +69,7 @@ __all__ = [
 
 # Names that a user may try first, and what to write instead
 _INSTEAD = {
+    "Config": "cylbo.Method, its name since 0.2",
     **dict.fromkeys(["maximize", "maximise"], "cylbo.minimize(fun, bounds, direction='maximize')"),
     **dict.fromkeys(["minimise", "optimize", "optimise"], "cylbo.minimize(fun, bounds)"),
     **dict.fromkeys(["Optimiser", "Study", "study", "create_study"], "cylbo.Optimizer(bounds)"),

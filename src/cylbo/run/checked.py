@@ -13,7 +13,7 @@ import numpy as np
 
 from cylbo.search.budget import Budget
 from cylbo.search.learn import fitted
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.box import Box
 from cylbo.space.checks import as_float, as_integer, is_real
 from cylbo.space.named import Frame
@@ -49,7 +49,7 @@ def framed(bounds: Bounds | Space, center: Any, region: Region) -> Box | Frame: 
     return Frame(bounds, center)
 
 
-def checked_budget(seconds: float | None, memory: float | None, config: Config) -> Budget:
+def checked_budget(seconds: float | None, memory: float | None, config: Method) -> Budget:
     """What a suggestion may cost, with a method that can keep to it."""
     return Budget(
         _checked_limit("max_suggest_seconds", seconds, config),
@@ -57,7 +57,7 @@ def checked_budget(seconds: float | None, memory: float | None, config: Config) 
     )
 
 
-def _checked_limit(name: str, value: float | None, config: Config) -> float | None:
+def _checked_limit(name: str, value: float | None, config: Method) -> float | None:
     if value is None:
         return None
     limit = as_float(value) if is_real(value) else math.nan

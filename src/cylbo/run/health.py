@@ -15,7 +15,7 @@ from cylbo.record.trial import ELSEWHERE, Trial
 from cylbo.rendering import Rows, aligned, html_table, one_line
 from cylbo.search.data import Known
 from cylbo.search.learn import State, profiled
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.box import Box
 from cylbo.space.domain import Domain
 from cylbo.space.named import Frame
@@ -125,7 +125,7 @@ class Health:
         return [("open", f"trial {ids}: tell, fail or cancel() those that were lost")]
 
 
-def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | Frame, config: Config) -> Health:
+def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | Frame, config: Method) -> Health:
     """The report on a run."""
     domain = space.domain
     lately = [trial for trial in trials if trial.info][-LATELY:]
@@ -162,7 +162,7 @@ def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | F
     return dataclasses.replace(report, warnings=tuple(_warnings(report, asked[-LATELY:], known)))
 
 
-def _judged(report: Health, known: Known, state: State, domain: Domain, config: Config) -> Health:
+def _judged(report: Health, known: Known, state: State, domain: Domain, config: Method) -> Health:
     """The report with what there is to say of the model."""
     last = profiled(known, domain, state, config) if len(known.y) >= FEWEST_JUDGED else None
     if last is None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from cylbo.arguments import checked_arguments, nearest
 from cylbo.errors import SpaceExhaustedError, StorageError
-from cylbo.methods import METHODS, PAPER
+from cylbo.methods import PAPER, stored_method
 from cylbo.record.history import History, NotFiniteError
 from cylbo.record.metadata import checked_metadata
 from cylbo.record.trial import ELSEWHERE, Trial, spelled
@@ -24,7 +24,7 @@ from cylbo.run.observed import recommended
 from cylbo.run.optimizer import Optimizer
 from cylbo.run.progress import ProgressBar
 from cylbo.run.result import Result, without_best
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.box import Box
 from cylbo.space.checks import as_float, as_integer, checked_flag, is_real
 from cylbo.space.named import Frame
@@ -47,7 +47,7 @@ def minimize(
     *,
     budget: int = 200,
     seed: int | None = None,
-    method: str | Config = "default",
+    method: str | Method = "default",
     center: ArrayLike | Mapping[str, Any] | None = None,
     x0: ArrayLike | Sequence[Mapping[str, Any]] | None = None,
     y0: ArrayLike | None = None,
@@ -75,7 +75,7 @@ def minimize(
             a list of dicts.
         budget: the number of evaluations of `fun`, those of a stored run included.
         seed: any non-negative integer; the same seed gives the same run on the same machine.
-        method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
+        method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Method`.
         center: (d,) your best guess, evaluated first; by default the middle of the box, in a `cylbo.Space` the
             defaults of its parameters where they have one.
         x0: (k, d) points evaluated earlier, with values `y0`; they cost no budget. If `fun` has constraints, leave out
@@ -174,8 +174,11 @@ def load(path: str | os.PathLike[str]) -> Result:
     """
     run = read(Path(path))
     history = History(run.trials, run.header["direction"])
-    # A method of one's own cannot be made again from the file: then the best value is what there is to show
-    method = METHODS.get(run.header["method"] if isinstance(run.header["method"], str) else "", PAPER)
+    # A method with parts of the user's own cannot be made again from the file: then the best value is what there is
+    try:
+        method = stored_method(run.header["method"])
+    except ValueError:
+        method = PAPER
     best, fun = recommended(history, run.space, method, run.memory, noisy=run.header["noisy"])
     message = f"loaded {len(_made(run.trials))} evaluations"
     return _result(history, run.space, best, fun, success=best is not None, message=message)

@@ -14,7 +14,7 @@ from cylbo.record.trial import Trial
 from cylbo.search.data import Known
 from cylbo.search.learn import expected
 from cylbo.search.memory import Memory
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.box import Box
 from cylbo.space.named import Frame
 from cylbo.types import Array
@@ -54,7 +54,7 @@ def observed(history: History, frame: Box | Frame, *, noisy: bool | None) -> Kno
 
 
 def recommended(
-    history: History, frame: Box | Frame, config: Config, memory: Memory, *, noisy: bool | None = None
+    history: History, frame: Box | Frame, config: Method, memory: Memory, *, noisy: bool | None = None
 ) -> tuple[Trial | None, float]:
     """The best trial of a run, and what an evaluation there is expected to give; see `Optimizer.recommended`."""
     best = history.best

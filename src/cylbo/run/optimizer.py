@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from cylbo._version import __version__
 from cylbo.arguments import checked_arguments
 from cylbo.errors import SpaceExhaustedError
-from cylbo.methods import described, resolve_method
+from cylbo.methods import METHODS, resolve_method, revision, stored_method, to_json
 from cylbo.numerics.threads import blas_threads
 from cylbo.record.history import History, checked_value
 from cylbo.record.metadata import checked_metadata
@@ -35,7 +35,7 @@ from cylbo.run.warm_start import checked_earlier, checked_trials, earlier_trials
 from cylbo.search.budget import cost
 from cylbo.search.data import Known
 from cylbo.search.memory import Memory
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.search.suggest import suggest
 from cylbo.space.checks import as_integer, checked_flag
 from cylbo.space.space import Space
@@ -70,7 +70,7 @@ class Optimizer:
         bounds: Bounds | Space,
         *,
         seed: int | None = None,
-        method: str | Config = "default",
+        method: str | Method = "default",
         center: ArrayLike | Mapping[str, Any] | None = None,
         x0: ArrayLike | Sequence[Mapping[str, Any]] | None = None,
         y0: ArrayLike | None = None,
@@ -89,7 +89,7 @@ class Optimizer:
             bounds: (d, 2), a (low, high) per parameter; or a `cylbo.Space` of named ones, then points are dicts:
                 `trial.params`, `center`, the entries of `x0`.
             seed: any non-negative integer; None draws one (see the attribute `seed`).
-            method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Config`.
+            method: "default", "cylinder", "paper", "paper-w", "paper+b", "matern" or a `cylbo.Method`.
             center: (d,) the ball's centre in user units, your best guess; by default the middle of the box, in a
                 `cylbo.Space` the defaults of its parameters where they have one.
             x0: (k, d) points already evaluated, whose values are `y0`; without `y0` they are asked first. If you are
@@ -122,8 +122,8 @@ class Optimizer:
         if checked_flag(resume, "resume") and storage is None:
             raise ValueError("resume=True goes on with a stored run: say in which file with storage=.")
         path = None if storage is None else checked_path(storage)
-        self.config = resolve_method(method)
-        self._budget = checked_budget(max_suggest_seconds, max_memory, self.config)
+        self.method = resolve_method(method)
+        self._budget = checked_budget(max_suggest_seconds, max_memory, self.method)
         self.direction = direction
         self.noisy = noisy
         self.frame = framed(bounds, center, region)
@@ -145,14 +145,14 @@ class Optimizer:
         self._store: Store | None = None
         if path is not None:
             optional = {"center": center, "seed": seed, "x0": x0, "y0": x0, "noisy": noisy, "trials": earlier or None}
-            given = ["direction", "method"] + [name for name, value in optional.items() if value is not None]
+            given = ["direction"] + [name for name, value in optional.items() if value is not None]
             self._keep_in(path, points, values, given, resume=resume)
 
     def __repr__(self) -> str:
         with self._lock:
             counts, best = Counter(str(trial.status) for trial in self.history.all), self.history.best
         path = None if self._store is None else self._store.path
-        return described_optimizer(self.frame.dim, self.config.name, self.direction, counts, best, path)
+        return described_optimizer(self.frame.dim, self.method.name, self.direction, counts, best, path)
 
     # ---- what there is to see
 
@@ -177,7 +177,7 @@ class Optimizer:
             if self._recommended is not None and self._recommended[0] == closed:
                 return self._recommended[1:]
         # Out of the lock: with noise the model is asked, and nobody needs to wait for that
-        found = recommended(history, self.frame, self.config, memory, noisy=self.noisy)
+        found = recommended(history, self.frame, self.method, memory, noisy=self.noisy)
         with self._lock:
             if memory is self._memory:
                 self._recommended = closed, *found
@@ -204,8 +204,8 @@ class Optimizer:
         with self._lock:
             history, memory = self.history.copy(), self._memory
         known = observed(history, self.frame, noisy=self.noisy)
-        with blas_threads(self.config.threads), np.errstate(all="ignore"):
-            return examined(history.all, known, memory.state, self.frame, self.config)
+        with blas_threads(self.method.threads), np.errstate(all="ignore"):
+            return examined(history.all, known, memory.state, self.frame, self.method)
 
     # ---- ask
 
@@ -272,8 +272,8 @@ class Optimizer:
         rng = np.random.default_rng([self.seed, len(history)])
         known = observed(history, self.frame, noisy=self.noisy)
         # Numbers that vanish or overflow on the way are dealt with there, whatever the caller has set NumPy to do
-        with blas_threads(self.config.threads), np.errstate(all="ignore"):
-            made = suggest(known, memory.state, self.frame.domain, self.config, rng, memory.limits, self._budget)
+        with blas_threads(self.method.threads), np.errstate(all="ignore"):
+            made = suggest(known, memory.state, self.frame.domain, self.method, rng, memory.limits, self._budget)
         x, origin = self.frame.to_user(made.x), str(made.rung)
         info = dict(made.info)
         if made.rung == "repeated":
@@ -520,7 +520,9 @@ class Optimizer:
             "space": self.frame.to_json(),
             "direction": self.direction,
             "noisy": self.noisy,
-            "method": described(self.config),
+            "method": to_json(self.method),
+            "is_ours": METHODS.get(self.method.name) == self.method,
+            "revision": revision(self.method),
             "seed": self.seed,
             "x0": points.tolist(),
             "y0": None if values is None else [y if math.isfinite(y) else None for y in values.tolist()],
@@ -528,6 +530,10 @@ class Optimizer:
         begun = Stored(header, self.frame, self.history.all)
         self._store, run = Store.begin(path, begun, resume=resume, given=given)
         self.frame, self.seed, self.noisy, self._memory = run.space, run.header["seed"], run.header["noisy"], run.memory
+        # With the settings that the run began with, should those of the name have changed since
+        with contextlib.suppress(ValueError):
+            # Parts of the user's own are those that were passed
+            self.method = stored_method(run.header["method"])
         self.history, self._waiting = History(run.trials, self.direction), list(run.waiting)
         given_points = [] if run.header["y0"] is not None else run.header["x0"]
         asked = sum(trial.origin == "given" for trial in run.trials)

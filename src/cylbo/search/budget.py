@@ -23,7 +23,7 @@ from cylbo.model.gp import Data
 from cylbo.numerics.threads import blas_threads
 
 if TYPE_CHECKING:
-    from cylbo.search.settings import Config
+    from cylbo.search.settings import Method
 
 __all__ = ["UNLIMITED", "Budget", "Plan", "cost", "plan"]
 
@@ -70,7 +70,7 @@ class Plan:
     limits_until: float = math.inf
     climb_until: float = math.inf
 
-    def applied(self, config: "Config") -> "Config":
+    def applied(self, config: "Method") -> "Method":
         """The configuration with as many candidates and data."""
         return dataclasses.replace(
             config,
@@ -80,7 +80,7 @@ class Plan:
         )
 
 
-def plan(budget: Budget, n: int, d: int, config: "Config", began: float) -> Plan:
+def plan(budget: Budget, n: int, d: int, config: "Method", began: float) -> Plan:
     """What there is room for with n data in d dimensions, when the clock began at `began`."""
     points, fit_points, candidates = float(n), float(config.fit_points), 1.0
     until: tuple[float, ...] = (math.inf,) * 3

@@ -8,7 +8,7 @@ from numpy.random import Generator
 from cylbo.search.climb import uniform
 from cylbo.search.data import N_JUDGED, Known
 from cylbo.search.feasibility import Limit, log_chance
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.domain import Domain
 from cylbo.types import Array
 
@@ -21,13 +21,13 @@ SMALLEST_RETREAT = 1e-3  # of the box, when evaluations fail before there is a m
 MOST_COVERING = 100  # random points that users can spare; in dimensions that need more nothing is gained
 
 
-def needs_initial_design(known: Known, domain: Domain, config: Config) -> bool:
+def needs_initial_design(known: Known, domain: Domain, config: Method) -> bool:
     """Whether there are choices, and too few points that were asked for to tell which of them are good."""
     n_known = len(known.y) + len(known.failed) + len(known.pending)
     return domain.has_choices and n_known <= config.n_first_discrete
 
 
-def needs_covering(known: Known, domain: Domain, config: Config) -> bool:
+def needs_covering(known: Known, domain: Domain, config: Method) -> bool:
     """Whether the model disappoints, and too few points lie where it did not want them.
 
     Choices had theirs before, a box of few dimensions has been seen by the suggestions that the model was judged by,

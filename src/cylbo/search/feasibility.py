@@ -29,7 +29,7 @@ from cylbo.space.domain import Domain
 from cylbo.types import Array
 
 if TYPE_CHECKING:
-    from cylbo.search.settings import Config
+    from cylbo.search.settings import Method
 
 __all__ = ["Limit", "learn_limits", "log_chance", "log_chance_slope"]
 
@@ -81,14 +81,14 @@ def log_chance_slope(limits: Sequence[Limit], x: Array) -> tuple[Array, Array]: 
 
 
 def learn_limits(
-    known: Known, last: Mapping[str, Fits], domain: Domain, config: "Config", until: float = math.inf
+    known: Known, last: Mapping[str, Fits], domain: Domain, config: "Method", until: float = math.inf
 ) -> tuple[list[Limit], dict[str, Fits]]:
     """A limit for failures, if there are any, and for each constraint; and where the next round begins."""
     found: list[Limit] = []
     after: dict[str, Fits] = {}
 
     def learn(
-        name: str, x: Array, c: Array, border: float, *, config: "Config" = config, noisy: bool, caution: float = 1.0
+        name: str, x: Array, c: Array, border: float, *, config: "Method" = config, noisy: bool, caution: float = 1.0
     ) -> None:
         count = len(x) + len(known.left_out)
         fits, process = fits_and_process(

@@ -30,7 +30,7 @@ from cylbo.space.domain import Domain
 from cylbo.types import Array
 
 if TYPE_CHECKING:
-    from cylbo.search.settings import Config
+    from cylbo.search.settings import Method
 
 __all__ = ["Fits", "Learn", "Learned", "State", "expected", "fits_and_process", "fitted", "profiled", "sampled"]
 
@@ -63,7 +63,7 @@ class Learn(Protocol):
     """Data in ball coordinates, and where the last round ended, to what the model is made from."""
 
     def __call__(
-        self, known: Known, domain: Domain, state: State, config: "Config", rng: Generator, until: float = math.inf
+        self, known: Known, domain: Domain, state: State, config: "Method", rng: Generator, until: float = math.inf
     ) -> Learned:
         """Learn, and be done when the clock says `until`."""
         ...
@@ -73,7 +73,7 @@ def sampled(
     known: Known,
     domain: Domain,
     state: State,
-    config: "Config",
+    config: "Method",
     rng: Generator,
     until: float = math.inf,
 ) -> Learned:
@@ -127,7 +127,7 @@ def fitted(
     known: Known,
     domain: Domain,
     state: State,
-    config: "Config",
+    config: "Method",
     rng: Generator,
     until: float = math.inf,
 ) -> Learned:
@@ -179,7 +179,7 @@ def _separation(t: Array, best: float, d: int) -> float:  # (n,)
     return max(float(good) - best, 0.0)
 
 
-def expected(known: Known, domain: Domain, state: State, config: "Config") -> Array | None:  # -> (n,)
+def expected(known: Known, domain: Domain, state: State, config: "Method") -> Array | None:  # -> (n,)
     """What the model expects of another evaluation at each evaluated point; None of fewer than two."""
     last = profiled(known, domain, state, config)
     if last is None and len(known.y) > 1:  # no model has suggested anything yet, or noise was told since
@@ -188,7 +188,7 @@ def expected(known: Known, domain: Domain, state: State, config: "Config") -> Ar
     return None if last is None else from_compressed(last[1].predicted, last[0][2], known.y)
 
 
-def profiled(known: Known, domain: Domain, state: State, config: "Config") -> tuple[Array, Profile] | None:
+def profiled(known: Known, domain: Domain, state: State, config: "Method") -> tuple[Array, Profile] | None:
     """The hyperparameters (p,) of the last fit, and what it makes of all data; None without one."""
     noise = known.told_noise
     if not isinstance(state, Fits) or state.told_noise != (noise is not None) or not len(known.y):
@@ -203,7 +203,7 @@ def fits_and_process(
     y: Array,
     domain: Domain,
     last: Fits | None,
-    config: "Config",
+    config: "Method",
     *,
     noise: Array | None = None,
     forms: tuple[Form, ...] | None = None,
@@ -249,7 +249,7 @@ def _part(until: float, among: int) -> float:
     return now + (until - now) / among
 
 
-def _anew(evidence: Evidence, last: Fits | None, config: "Config") -> Fitted:
+def _anew(evidence: Evidence, last: Fits | None, config: "Method") -> Fitted:
     """From the last fit, from starts that trust every value and from one that sees noise: between them lies a valley
     of little evidence.
     """

@@ -3,19 +3,19 @@
 import math
 from dataclasses import dataclass, field
 
-from cylbo.model import scaling as outputs
+from cylbo.model import scaling as scalings
 from cylbo.model.beliefs import Beliefs, Form
 from cylbo.model.hyperparameters import Priors
 from cylbo.model.kernel import Cylindrical, Matern
-from cylbo.search import climb as ascent
+from cylbo.search import climb as climbs
 from cylbo.search.improvement import Acquisition, expected_improvement
 from cylbo.search.learn import Learn, sampled
 
-__all__ = ["Config"]
+__all__ = ["Method"]
 
 
 @dataclass(frozen=True)
-class Config:
+class Method:
     """A method. The defaults are the paper's ("code": settled by the authors' code, where the paper is silent)."""
 
     name: str = "custom"
@@ -28,7 +28,7 @@ class Config:
     priors: Priors = field(default_factory=Priors)
     stabilizer: float = 1e-6  # on the diagonal, of the amplitude; code (float32)
     jitters: tuple[float, ...] = tuple(10.0**k for k in range(-6, 0))  # of the diagonal, on failure; code
-    scaling: outputs.Scaling = outputs.raw  # code
+    scaling: scalings.Scaling = scalings.raw  # code
 
     # hyperparameters
     learn: Learn = sampled
@@ -61,15 +61,15 @@ class Config:
 
     # acquisition and its maximisation
     acquisition: Acquisition = expected_improvement
-    sobol: ascent.Spread = ascent.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
+    sobol: climbs.Spread = climbs.sobol_window  # "different sobol sequences for different evaluations", Sec. 4
     n_sobol: int = 20_000  # Sec. 4
-    spray: ascent.Spray = ascent.reflected_spray
+    spray: climbs.Spray = climbs.reflected_spray
     spray_scales: tuple[float, ...] = (0.002,)  # standard deviations in the box [-1, 1]^d; code
     n_spray: int = 10  # per scale; code
     n_leaders: int = 1  # best points that are sprayed about; code
     n_starts: int = 20  # Sec. 4
     starts_per_group: int | None = None  # at most so many from the spread and from each spray; None: no matter
-    climb: ascent.Climb = ascent.climb_until_no_decrease  # code
+    climb: climbs.Climb = climbs.climb_until_no_decrease  # code
     learning_rate: float = 0.01  # of Adam; code
     max_steps: int = 500  # of Adam; code
 
@@ -104,26 +104,26 @@ class Config:
         ):
             value = getattr(self, name)
             if type(value) is not int or value < 1:  # True would be one
-                raise ValueError(f"Config expected {name} to be an integer of at least 1, got {value!r}.")
+                raise ValueError(f"Method expected {name} to be an integer of at least 1, got {value!r}.")
         for name in ("n_spray", "cover"):
             value = getattr(self, name)
             if type(value) is not int or value < 0:
-                raise ValueError(f"Config expected {name} to be an integer of at least 0, got {value!r}.")
+                raise ValueError(f"Method expected {name} to be an integer of at least 0, got {value!r}.")
         if self.starts_per_group is not None and self.starts_per_group < 1:
             raise ValueError(
-                f"Config expected starts_per_group to be None or at least 1, got {self.starts_per_group!r}."
+                f"Method expected starts_per_group to be None or at least 1, got {self.starts_per_group!r}."
             )
         if not 0.0 < self.screening_share <= 1.0:
-            raise ValueError(f"Config expected screening_share in (0, 1], got {self.screening_share!r}.")
+            raise ValueError(f"Method expected screening_share in (0, 1], got {self.screening_share!r}.")
         for name in ("ambition", "noise_ambition"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0.0):
-                raise ValueError(f"Config expected {name} >= 0, got {value!r}.")
+                raise ValueError(f"Method expected {name} >= 0, got {value!r}.")
         if not self.forms:
-            raise ValueError("Config expected at least one of `forms`, got none.")
+            raise ValueError("Method expected at least one of `forms`, got none.")
         for name in ("refit_growth", "warm_growth"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0.0):
-                raise ValueError(f"Config expected {name} > 0, got {value!r}.")
+                raise ValueError(f"Method expected {name} > 0, got {value!r}.")
         if not (math.isfinite(self.stabilizer) and self.stabilizer >= 0.0):
-            raise ValueError(f"Config expected a stabilizer >= 0, got {self.stabilizer!r}.")
+            raise ValueError(f"Method expected a stabilizer >= 0, got {self.stabilizer!r}.")

@@ -30,7 +30,7 @@ from cylbo.search.feasibility import Limit, learn_limits, log_chance, log_chance
 from cylbo.search.improvement import log_expected_improvement
 from cylbo.search.learn import Fits, Learned, State
 from cylbo.search.replicate import knowledge_gradient
-from cylbo.search.settings import Config
+from cylbo.search.settings import Method
 from cylbo.space.domain import Domain
 from cylbo.types import Array
 
@@ -64,7 +64,7 @@ def suggest(
     known: Known,
     state: State,
     domain: Domain,
-    config: Config,
+    config: Method,
     rng: Generator,
     limits: Mapping[str, Fits] = MappingProxyType({}),
     budget: Budget = UNLIMITED,
@@ -129,7 +129,7 @@ class _Timed:
 class _Model:
     """The parts that a configuration chooses, joined for one round."""
 
-    def __init__(self, known: Known, learned: Learned, limits: list[Limit], domain: Domain, config: Config) -> None:
+    def __init__(self, known: Known, learned: Learned, limits: list[Limit], domain: Domain, config: Method) -> None:
         """Raises NotPositiveDefiniteError if no jitter helps."""
         self.known, self.limits, self.domain, self.config = known, limits, domain, config
         self.kernel = learned.kernel or config.kernel(domain.radius)

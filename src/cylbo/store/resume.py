@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cylbo.errors import StorageError
+from cylbo.methods import stored_method, to_json
 from cylbo.record.trial import Trial
 from cylbo.search.memory import Memory
 from cylbo.space.box import Box
@@ -67,33 +68,51 @@ def recognised(path: Path, stored: Stored, run: Stored, given: Collection[str]) 
         there = stored.carried_over(run.space)
     except ValueError as error:
         raise StorageError(f"{path} holds a run with another space: {error}, or choose another file.") from error
+    _check_method(path, there.header, run.header)
     begun, called = (
-        {
-            **each.header,
-            "center": each.header["space"]["center"],
-            "trials": _told(each.trials),
-            "method": _without_modules(each.header["method"]),
-        }
-        for each in (there, run)
+        {**each.header, "center": each.header["space"]["center"], "trials": _told(each.trials)} for each in (there, run)
     )
     for name in given:
-        was, here = json.dumps(begun[name]), json.dumps(called[name])
-        if was != here:  # as text: 1 is not True there
-            was, here = _where_they_differ(was, here)
-            raise StorageError(
-                f"{path} holds a run with another {name}: {was}, not {here}; go on with what the run began with, or "
-                "choose another file."
-            )
+        _check_same(path, name, begun[name], called[name])
     return there
 
 
-def _without_modules(method: object) -> object:
-    """A method as JSON; release 0.1 wrote the names of its parts with those of their modules."""
-    if isinstance(method, dict):
-        return {name: _without_modules(part) for name, part in method.items()}
-    if isinstance(method, list):
-        return [_without_modules(part) for part in method]
-    return method.rpartition(".")[2] if isinstance(method, str) and method.startswith("cylbo.") else method
+def _check_method(path: Path, begun: Header, called: Header) -> None:
+    """Raise StorageError unless the run goes on with the method it began with, and with the same points.
+
+    The settings of a method that has a name may change from one release to the next: then a run goes on with those it
+    began with, which the file holds. Code that suggests other points has another revision, and is refused.
+    """
+    try:
+        method, meant = stored_method(begun["method"]), stored_method(called["method"])
+    except ValueError:
+        # Parts of the user's own, which are compared by their names
+        _check_same(path, "method", begun["method"], called["method"])
+    else:
+        are_ours = begun.get("is_ours", isinstance(begun["method"], str)) and called["is_ours"]
+        if method.name != meant.name:
+            _check_same(path, "method", method.name, meant.name)
+        if not are_ours:
+            _check_same(path, "method", to_json(method), to_json(meant))
+    # Release 0.1 had the first revision of every method
+    was, now, release = begun.get("revision", 1), called["revision"], begun.get("cylbo", "0.1.0")
+    if was != now:
+        raise StorageError(
+            f"{path} holds a run whose method had revision {was} in release {release}; this release, "
+            f"{called['cylbo']}, has revision {now} and would suggest other points. Go on with cylbo=={release}, or "
+            f"begin another run with trials=cylbo.load({str(path)!r}).trials."
+        )
+
+
+def _check_same(path: Path, name: str, begun: object, called: object) -> None:
+    """Raise StorageError if something is not as the run began; as text, where 1 is not True."""
+    was, here = json.dumps(begun), json.dumps(called)
+    if was != here:
+        was, here = _where_they_differ(was, here)
+        raise StorageError(
+            f"{path} holds a run with another {name}: {was}, not {here}; go on with what the run began with, or choose "
+            "another file."
+        )
 
 
 def _told(trials: Sequence[Trial]) -> list[object]:

@@ -11,14 +11,14 @@ from cylbo.types import Region
 __all__ = ["METHODS"]
 
 
-def search(objective: Objective, seed: int, *, config: cylbo.Config, region: Region) -> None:
+def search(objective: Objective, seed: int, *, config: cylbo.Method, region: Region) -> None:
     """`cylbo.minimize` with that configuration."""
     cylbo.minimize(
         objective, objective.bounds, budget=objective.budget, seed=seed, method=config, region=region, center=None
     )
 
 
-def _method(name: str, label: str, config: cylbo.Config, region: Region, source: str = "Oh et al. 2018") -> Method:
+def _method(name: str, label: str, config: cylbo.Method, region: Region, source: str = "Oh et al. 2018") -> Method:
     return Method(name, label, source, partial(search, config=config, region=region))
 
 
