@@ -400,7 +400,7 @@ class Optimizer:
                     self._store.enqueued(wanted)
                 self._waiting.append(wanted)
         if reason is not None:
-            warnings.warn(f"enqueue() skipped a point: {reason}", stacklevel=2)
+            warnings.warn(f"enqueue() skipped a point: {reason}", stacklevel=3)
 
     def _skip_evaluated(self) -> None:
         """Drop the points that wait in front and have been evaluated meanwhile."""
@@ -412,7 +412,7 @@ class Optimizer:
                 del self._waiting[0]
                 reasons.append(reason)
         for reason in reasons:
-            warnings.warn(f"ask() skipped a point that was enqueued: {reason}", stacklevel=4)
+            warnings.warn(f"ask() skipped a point that was enqueued: {reason}", stacklevel=5)
 
     def _why_not(self, x: Array, waiting: Sequence[Waiting]) -> str | None:
         """Why a point need not be asked; None if there is no reason."""
