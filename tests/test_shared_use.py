@@ -227,6 +227,20 @@ def test_nothing_but_the_file_stays_after_close(path):
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+def test_another_program_that_looks_into_a_run_does_not_take_its_log_away(path):
+    with make(path) as opt:
+        opt.tell(opt.ask(), 1.0)
+        cylbo.load(path)
+        look = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM trials'); db.close()"
+        subprocess.run([sys.executable, "-c", look, path], check=True)
+        opt.tell(opt.ask(), 2.0)
+        # What a kill at this moment would leave
+        copied = path.with_name("copied.db")
+        for ending in ("", "-wal"):
+            shutil.copy(f"{path}{ending}", f"{copied}{ending}")
+        assert [trial.value for trial in cylbo.load(copied).trials] == [1.0, 2.0]
+
+
 def test_nothing_but_the_file_stays_after_a_program_that_never_closes(path):
     program = f"import test_storage as t; opt = t.make({str(path)!r}); opt.tell(opt.ask(), 1.0)"
     subprocess.run([sys.executable, "-c", program], cwd=pathlib.Path(__file__).parent, check=True)

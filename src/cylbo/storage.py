@@ -517,7 +517,14 @@ def _is_blank(path: Path) -> bool:
 
 
 def _check_is_database(path: Path) -> None:
-    """Raise StorageError for a file of another kind, which SQLite would call damaged."""
+    """Raise StorageError for a file of another kind, which SQLite would call damaged.
+
+    A file with a log beside it is left to SQLite: it may be open in this very process, which would lose its locks on
+    the file as soon as anything else in it opens and closes the file (POSIX). Then the next program that looked into
+    the run would take the log away from under the optimizer.
+    """
+    if beside(path, "-wal").exists():
+        return
     with _explained(path, NOTHING_WRITTEN), path.open("rb") as file:
         begins = file.read(len(MAGIC))
     if begins and begins != MAGIC:
