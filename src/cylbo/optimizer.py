@@ -317,7 +317,8 @@ class Optimizer:
         with self._lock:
             found = self.history[trial]
             outcome = self._checked_outcome(found, value, std, constraints, metadata)
-            return self._closed(self.history.closed(trial, **outcome))
+            closed = self._closed(self.history.closed(trial, **outcome))
+        return self._logged(closed)
 
     @checked_arguments()
     def fail(self, trial: Trial | int, reason: str = "", *, metadata: Mapping[str, Any] | None = None) -> Trial:
@@ -325,7 +326,8 @@ class Optimizer:
         self._check_process()
         with self._lock:
             outcome = {"reason": spelled(reason), "metadata": checked_metadata(metadata)}
-            return self._closed(self.history.closed(trial, status="failed", **outcome))
+            closed = self._closed(self.history.closed(trial, status="failed", **outcome))
+        return self._logged(closed)
 
     @checked_arguments()
     def cancel(self, trial: Trial | int) -> Trial:
@@ -335,7 +337,8 @@ class Optimizer:
         """
         self._check_process()
         with self._lock:
-            return self._closed(self.history.closed(trial, status="cancelled"))
+            closed = self._closed(self.history.closed(trial, status="cancelled"))
+        return self._logged(closed)
 
     @checked_arguments()
     def add(
@@ -442,17 +445,27 @@ class Optimizer:
         # A suggestion that is being made must not come to the same point, and takes the next id
         with self._asking, self._lock:
             blank = self._new(x, origin="added")
-            return self._closed(dataclasses.replace(blank, **outcome(blank)))
+            added = self._closed(dataclasses.replace(blank, **outcome(blank)))
+        return self._logged(added)
 
     def _closed(self, trial: Trial) -> Trial:
         """Keep the outcome of a trial, in the file first."""
         if self._store is not None:
             self._store.kept(trial)
-        self.history.keep(trial)
+        return self.history.keep(trial)
+
+    def _logged(self, trial: Trial) -> Trial:
+        """The trial, after a line in the log.
+
+        To be called without a lock: a handler of the log has a lock too, which another thread may hold while it waits
+        for one of this optimizer, because it is about to show it.
+        """
         asked_at = self._asked_at.pop(trial.id, None)
         if logger.isEnabledFor(logging.INFO):
             seconds = None if asked_at is None else time.perf_counter() - asked_at
-            logger.info(line(trial, self.history.best, seconds))
+            with self._lock:
+                best = self.history.best
+            logger.info(line(trial, best, seconds))
         return trial
 
     def leave_open(self, trial: Trial, reason: str) -> None:
