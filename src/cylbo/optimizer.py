@@ -11,6 +11,7 @@ import re
 import threading
 import time
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -503,19 +504,21 @@ class Optimizer:
             )
         with self._lock:
             mine = {"history": self.history.copy(), "_waiting": list(self._waiting), "_given": list(self._given)}
+            mine["_asked_at"] = {}
             return {name: value for name, value in vars(self).items() if name not in ("_lock", "_asking")} | mine
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _asked_at={})
+        vars(self).update(state)
         self._make_locks()
 
     def _make_locks(self) -> None:
         # `_asking` is held by whoever makes a trial, for as long as that takes; `_lock` by whoever looks at the record
         # or changes it, which takes a transaction at the most. Who needs both takes `_asking` first
         self._asking, self._lock = threading.RLock(), threading.RLock()
+        _optimizers.add(self)
 
     def _check_process(self) -> None:
-        """Before any lock, which a fork may have copied in the hands of a thread that is not there."""
+        """Before anything is waited for or computed that could not be kept."""
         if self._store is not None:
             self._store.check_process()
 
@@ -544,6 +547,19 @@ class Optimizer:
         given_points = [] if run.header["y0"] is not None else run.header["x0"]
         asked = sum(trial.origin == "given" for trial in run.trials)
         self._given = [np.array(x) for x in given_points[asked:]]
+
+
+# A fork copies locks as they are, also those that a thread holds which is not there in the child
+_optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for optimizer in list(_optimizers):
+        optimizer._make_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _taken(history: History) -> set[tuple[float, ...]]:
