@@ -257,13 +257,14 @@ class Optimizer:
                 trial = self._new(x, origin=origin, seconds=time.perf_counter() - began, info=info)
                 if self._store is not None:
                     self._store.asked(trial, memory, wanted)
-                # Nothing has changed up to here, whatever went wrong
-                self._memory, self._recommended = memory, None
-                if origin == "given":
-                    del self._given[:1]
-                del self._waiting[: len(wanted)]
+                # Nothing has changed up to here, whatever went wrong. From here on an interrupt finds all of it changed
+                # or nothing, because this is one step of Python's
+                changed = self.history.copy()
+                changed.keep(trial)
+                given, waiting = self._given[origin == "given" :], self._waiting[len(wanted) :]
+                vars(self).update(history=changed, _memory=memory, _recommended=None, _given=given, _waiting=waiting)
                 self._asked_at[trial.id] = time.perf_counter()
-                return self.history.keep(trial)
+                return trial
 
     def _suggest(self, history: History, memory: Memory) -> tuple[Array, str, Memory, Mapping[str, Any]]:
         taken = _taken(history)

@@ -222,8 +222,9 @@ class Store:
                 f"{self.path} was let go of by close(); what was told is in it: go on with storage= and resume=True."
             )
         with _explained(self.path, "what was told before is in it"):
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                # In here, so that an interrupt right after it does not leave the transaction open
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
