@@ -142,7 +142,9 @@ def _outcome(row: Row, limits: Sequence[str], place: str) -> dict[str, Any] | No
     kept = {"metadata": _metadata(row.get("metadata"))}
     if status == "failed" or not math.isfinite(value):
         reason = row.get("reason")
-        return {"status": "failed", "reason": f"its value was {value}" if reason in (None, "") else str(reason), **kept}
+        if reason in (None, ""):
+            reason = "" if status == "failed" else f"its value was {value}"
+        return {"status": "failed", "reason": str(reason), **kept}
     std = _number(row.get("std"), f"column std {place}")
     if std < 0.0 or math.isinf(std):
         raise ValueError(f"column std {place} must be at least 0, or empty if it is not known; got {std}.")
@@ -222,6 +224,14 @@ def _text(cell: object) -> str:
     return cell if is_string else _quoted(cell)
 
 
+def _unquoted(text: str) -> str:
+    """The string that a cell stands for; what is in no quotes, or was cut, stands for itself."""
+    if text.startswith('"'):
+        with contextlib.suppress(ValueError):
+            return str(json.loads(text))
+    return text
+
+
 def _parsed(text: str, decimal: str = ".") -> float | str:
     """The number that a text stands for, or the text itself."""
     try:
@@ -273,6 +283,8 @@ def _csv_rows(path: Path, text: str, columns: dict[str, Parameter]) -> tuple[lis
         return ([cell.strip() for cell in line] for line in lines)
 
     def typed(column: str, cell: str) -> object:
+        if column == "reason":
+            return _unquoted(cell)
         number, scalar = _parsed(cell, decimal), columns.get(column)
         return _choice(cell, scalar.choices, number) if isinstance(scalar, Categorical) else number
 
