@@ -210,6 +210,18 @@ def test_a_point_is_asked_again_if_values_are_noisy(known):
         assert opt.ask().x.tolist() == POINT
 
 
+@pytest.mark.parametrize("n", [(), (1,)], ids=["one", "batch"])
+def test_a_warning_names_the_line_of_the_user(n):
+    opt = cylbo.Optimizer(BOX, seed=0, method=CHEAP)
+    opt.enqueue([0.1, 12.0, -4.9])
+    with pytest.warns(UserWarning, match="enqueue.. skipped") as at_enqueue:
+        opt.enqueue([0.1, 12.0, -4.9])
+    opt.add([0.1, 12.0, -4.9], 1.0)
+    with pytest.warns(UserWarning, match="ask.. skipped") as at_ask:
+        opt.ask(*n)
+    assert [warning.filename for warning in [*at_enqueue, *at_ask]] == [__file__] * 2
+
+
 def test_a_point_that_was_evaluated_while_it_waited_is_skipped(path):
     opt = begun(2, path)
     opt.enqueue(POINT)

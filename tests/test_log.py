@@ -4,6 +4,7 @@ import logging
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -82,3 +83,28 @@ def test_a_handler_may_ask_the_optimizer():
         logger.removeHandler(handler)
         logger.setLevel(before)
     assert seen == [(1, bowl(trial.x), 0)]
+
+
+def test_a_handler_may_wait_for_a_thread_that_asks_the_optimizer():
+    opt = cylbo.Optimizer(BOX, seed=0, method=CHEAP)
+    waited = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            thread = threading.Thread(target=repr, args=[opt], daemon=True)
+            thread.start()
+            thread.join(10.0)
+            waited.append(thread.is_alive())
+
+    logger, handler = logging.getLogger("cylbo"), Handler(logging.INFO)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        opt.tell(opt.ask(), 1.0)
+        opt.fail(opt.ask())
+        opt.cancel(opt.ask())
+        opt.add([0.1, 12.0, -4.9], 7.0)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    assert waited == [False] * 4

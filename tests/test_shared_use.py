@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -171,6 +172,38 @@ def test_a_forked_child_cannot_use_the_file_of_its_parent(path):
     in_a_program(parent_and_forks, path)
 
 
+def fork_while_a_thread_asks(path):
+    opt, held, over = make(path), threading.Event(), threading.Event()
+
+    def hold():
+        with opt._asking, opt._lock:
+            held.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    held.wait()
+    # What waits for ever is ended by the alarm
+    assert in_a_fork(lambda: [signal.alarm(10), opt.trials, opt.close()]) == "no error"
+    over.set()
+    thread.join()
+
+
+def test_a_child_does_not_wait_for_a_thread_that_was_not_forked(path):
+    in_a_program(fork_while_a_thread_asks, path)
+
+
+def test_a_copy_is_made_of_nothing_that_changes_later():
+    opt = cylbo.Optimizer(BOX, seed=0, method=CHEAP)
+    opt.ask()
+    state = opt.__getstate__()
+    before = pickle.dumps(state)
+    opt.enqueue([0.25, 25.0, -4.75])
+    opt.tell(opt.ask(), 1.0)
+    opt.ask()
+    assert pickle.dumps(state) == before
+
+
 def pool_of_forks(path):
     with make(path) as opt, multiprocessing.get_context("fork").Pool(2) as pool:
         for _ in range(3):
@@ -225,6 +258,20 @@ def test_nothing_but_the_file_stays_after_close(path):
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     assert cylbo.load(path).nfev == 1
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_another_program_that_looks_into_a_run_does_not_take_its_log_away(path):
+    with make(path) as opt:
+        opt.tell(opt.ask(), 1.0)
+        cylbo.load(path)
+        look = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM trials'); db.close()"
+        subprocess.run([sys.executable, "-c", look, path], check=True)
+        opt.tell(opt.ask(), 2.0)
+        # What a kill at this moment would leave
+        copied = path.with_name("copied.db")
+        for ending in ("", "-wal"):
+            shutil.copy(f"{path}{ending}", f"{copied}{ending}")
+        assert [trial.value for trial in cylbo.load(copied).trials] == [1.0, 2.0]
 
 
 def test_nothing_but_the_file_stays_after_a_program_that_never_closes(path):

@@ -421,6 +421,58 @@ def test_an_interrupt_while_a_point_is_suggested_leaves_the_file_as_it_was(path,
     assert bits(run(storage=path, resume=True).trials) == bits(run().trials)
 
 
+def interrupted_at(step, call, function):
+    """Whether a call was interrupted at that bytecode of a function of the package, counted from 1."""
+    steps = 0
+
+    def trace(frame, event, arg):
+        nonlocal steps
+        if frame.f_code.co_qualname != function:
+            return None
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        if steps == step:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["x0", "waiting"])
+def test_an_ask_that_is_interrupted_at_any_moment_loses_no_point_that_the_user_gave(before):
+    points, step, was_interrupted = [[0.25], [0.75], [1.25], [1.75]], 0, True
+    while was_interrupted:
+        step += 1
+        opt = make(None, bounds=[(0.0, 2.0)], x0=points[:2], resume=False)
+        for x in points[2:]:
+            opt.enqueue(x)
+        for _ in range(before):
+            opt.ask()
+        was_interrupted = interrupted_at(step, opt.ask, "Optimizer._ask")
+        while len(opt.trials) < len(points):
+            opt.ask()
+        assert [trial.x.tolist() for trial in opt.trials] == points
+    assert step > 50
+
+
+def test_a_tell_that_is_interrupted_at_any_moment_can_be_repeated(path):
+    with make(path) as opt:
+        trial, step = opt.ask(), 1
+        while interrupted_at(step, lambda: opt.tell(trial, 1.0), "Store._transaction"):
+            step += 1
+    assert step > 20
+    assert [t.value for t in cylbo.load(path).trials] == [1.0]
+
+
 def typo(x):
     raise ZeroDivisionError("no mass")
 

@@ -49,6 +49,18 @@ def test_failures_noise_constraints_and_metadata_come_along(tmp_path, suffix):
     assert (result.nfev, len(result.trials)) == (3, 12)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_any_reason_comes_along(tmp_path, suffix):
+    reasons = ["", "mesh\nfolded", "=1+1", "5", "nan", "true", '"quoted"', 'say "no"', " padded ", "\u00fc\u2028"]
+    opt = cylbo.Optimizer([(0, 1)], seed=0)
+    for i, reason in enumerate(reasons):
+        opt.add_failed([i / 16], reason)
+    result = cylbo.minimize(lambda x: 1.0, [(0, 1)], budget=1, seed=0, trials=opt.trials)
+    getattr(result, f"to_{suffix}")(tmp_path / f"runs.{suffix}")
+    earlier = cylbo.earlier(tmp_path / f"runs.{suffix}", [(0, 1)])
+    assert [trial.reason for trial in earlier if trial.status == "failed"] == reasons
+
+
 def test_x0_and_y0_are_trials_without_the_rest():
     points, values = [[0.1, 12.0, -4.9], [0.2, 13.0, -4.8]], [3.0, 1.0]
     trials = [Trial(i, np.array(x), y, "done") for i, (x, y) in enumerate(zip(points, values, strict=True))]

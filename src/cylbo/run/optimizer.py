@@ -10,6 +10,7 @@ import os
 import threading
 import time
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -257,13 +258,14 @@ class Optimizer:
                 trial = self._new(x, origin=origin, seconds=time.perf_counter() - began, info=info)
                 if self._store is not None:
                     self._store.asked(trial, memory, wanted)
-                # Nothing has changed up to here, whatever went wrong
-                self._memory, self._recommended = memory, None
-                if origin == "given":
-                    del self._given[:1]
-                del self._waiting[: len(wanted)]
+                # Nothing has changed up to here, whatever went wrong. From here on an interrupt finds all of it changed
+                # or nothing, because this is one step of Python's
+                changed = self.history.copy()
+                changed.keep(trial)
+                given, waiting = self._given[origin == "given" :], self._waiting[len(wanted) :]
+                vars(self).update(history=changed, _memory=memory, _recommended=None, _given=given, _waiting=waiting)
                 self._asked_at[trial.id] = time.perf_counter()
-                return self.history.keep(trial)
+                return trial
 
     def _suggest(self, history: History, memory: Memory) -> tuple[Array, str, Memory, Mapping[str, Any]]:
         taken = _taken(history)
@@ -318,7 +320,8 @@ class Optimizer:
         with self._lock:
             found = self.history[trial]
             outcome = self._checked_outcome(found, value, std, constraints, metadata)
-            return self._closed(self.history.closed(trial, **outcome))
+            closed = self._closed(self.history.closed(trial, **outcome))
+        return self._logged(closed)
 
     @checked_arguments()
     def fail(self, trial: Trial | int, reason: str = "", *, metadata: Mapping[str, Any] | None = None) -> Trial:
@@ -326,7 +329,8 @@ class Optimizer:
         self._check_process()
         with self._lock:
             outcome = {"reason": spelled(reason), "metadata": checked_metadata(metadata)}
-            return self._closed(self.history.closed(trial, status="failed", **outcome))
+            closed = self._closed(self.history.closed(trial, status="failed", **outcome))
+        return self._logged(closed)
 
     @checked_arguments()
     def cancel(self, trial: Trial | int) -> Trial:
@@ -336,7 +340,8 @@ class Optimizer:
         """
         self._check_process()
         with self._lock:
-            return self._closed(self.history.closed(trial, status="cancelled"))
+            closed = self._closed(self.history.closed(trial, status="cancelled"))
+        return self._logged(closed)
 
     @checked_arguments()
     def add(
@@ -401,7 +406,7 @@ class Optimizer:
                     self._store.enqueued(wanted)
                 self._waiting.append(wanted)
         if reason is not None:
-            warnings.warn(f"enqueue() skipped a point: {reason}", stacklevel=2)
+            warnings.warn(f"enqueue() skipped a point: {reason}", stacklevel=3)
 
     def _skip_evaluated(self) -> None:
         """Drop the points that wait in front and have been evaluated meanwhile."""
@@ -413,7 +418,7 @@ class Optimizer:
                 del self._waiting[0]
                 reasons.append(reason)
         for reason in reasons:
-            warnings.warn(f"ask() skipped a point that was enqueued: {reason}", stacklevel=4)
+            warnings.warn(f"ask() skipped a point that was enqueued: {reason}", stacklevel=5)
 
     def _why_not(self, x: Array, waiting: Sequence[Waiting]) -> str | None:
         """Why a point need not be asked; None if there is no reason."""
@@ -443,17 +448,27 @@ class Optimizer:
         # A suggestion that is being made must not come to the same point, and takes the next id
         with self._asking, self._lock:
             blank = self._new(x, origin="added")
-            return self._closed(dataclasses.replace(blank, **outcome(blank)))
+            added = self._closed(dataclasses.replace(blank, **outcome(blank)))
+        return self._logged(added)
 
     def _closed(self, trial: Trial) -> Trial:
         """Keep the outcome of a trial, in the file first."""
         if self._store is not None:
             self._store.kept(trial)
-        self.history.keep(trial)
+        return self.history.keep(trial)
+
+    def _logged(self, trial: Trial) -> Trial:
+        """The trial, after a line in the log.
+
+        To be called without a lock: a handler of the log has a lock too, which another thread may hold while it waits
+        for one of this optimizer, because it is about to show it.
+        """
         asked_at = self._asked_at.pop(trial.id, None)
         if logger.isEnabledFor(logging.INFO):
             seconds = None if asked_at is None else time.perf_counter() - asked_at
-            logger.info(line(trial, self.history.best, seconds))
+            with self._lock:
+                best = self.history.best
+            logger.info(line(trial, best, seconds))
         return trial
 
     def leave_open(self, trial: Trial, reason: str) -> None:
@@ -491,19 +506,21 @@ class Optimizer:
             )
         with self._lock:
             mine = {"history": self.history.copy(), "_waiting": list(self._waiting), "_given": list(self._given)}
+            mine["_asked_at"] = {}
             return {name: value for name, value in vars(self).items() if name not in ("_lock", "_asking")} | mine
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _asked_at={})
+        vars(self).update(state)
         self._make_locks()
 
     def _make_locks(self) -> None:
         # `_asking` is held by whoever makes a trial, for as long as that takes; `_lock` by whoever looks at the record
         # or changes it, which takes a transaction at the most. Who needs both takes `_asking` first
         self._asking, self._lock = threading.RLock(), threading.RLock()
+        _optimizers.add(self)
 
     def _check_process(self) -> None:
-        """Before any lock, which a fork may have copied in the hands of a thread that is not there."""
+        """Before anything is waited for or computed that could not be kept."""
         if self._store is not None:
             self._store.check_process()
 
@@ -538,6 +555,19 @@ class Optimizer:
         given_points = [] if run.header["y0"] is not None else run.header["x0"]
         asked = sum(trial.origin == "given" for trial in run.trials)
         self._given = [np.array(x) for x in given_points[asked:]]
+
+
+# A fork copies locks as they are, also those that a thread holds which is not there in the child
+_optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for optimizer in list(_optimizers):
+        optimizer._make_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _taken(history: History) -> set[tuple[float, ...]]:

@@ -78,7 +78,9 @@ def _outcome(row: Row, limits: Sequence[str], place: str) -> dict[str, Any] | No
     kept = {"metadata": _metadata(row.get("metadata"))}
     if status == "failed" or not math.isfinite(value):
         reason = row.get("reason")
-        return {"status": "failed", "reason": f"its value was {value}" if reason in (None, "") else str(reason), **kept}
+        if reason in (None, ""):
+            reason = "" if status == "failed" else f"its value was {value}"
+        return {"status": "failed", "reason": str(reason), **kept}
     std = _number(row.get("std"), f"column std {place}")
     if std < 0.0 or math.isinf(std):
         raise ValueError(f"column std {place} must be at least 0, or empty if it is not known; got {std}.")
@@ -96,6 +98,14 @@ def _metadata(cell: object) -> dict[str, Any]:
     with contextlib.suppress(ValueError):
         cell = json.loads(cell) if isinstance(cell, str) else cell
     return checked_metadata(cell if isinstance(cell, dict) else {"metadata": cell})
+
+
+def _unquoted(text: str) -> str:
+    """The string that a cell stands for; what is in no quotes, or was cut, stands for itself."""
+    if text.startswith('"'):
+        with contextlib.suppress(ValueError):
+            return str(json.loads(text))
+    return text
 
 
 def _choice(text: str, choices: Sequence[Any], number: float | str) -> object:
@@ -141,6 +151,8 @@ def _csv_rows(path: Path, text: str, columns: dict[str, Parameter]) -> tuple[lis
         return ([cell.strip() for cell in line] for line in lines)
 
     def typed(column: str, cell: str) -> object:
+        if column == "reason":
+            return _unquoted(cell)
         number, scalar = parsed(cell, decimal), columns.get(column)
         return _choice(cell, scalar.choices, number) if isinstance(scalar, Categorical) else number
 

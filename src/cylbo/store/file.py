@@ -163,8 +163,9 @@ class Store:
                 f"{self.path} was let go of by close(); what was told is in it: go on with storage= and resume=True."
             )
         with _explained(self.path, "what was told before is in it"):
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                # In here, so that an interrupt right after it does not leave the transaction open
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
@@ -297,7 +298,14 @@ def _is_blank(path: Path) -> bool:
 
 
 def _check_is_database(path: Path) -> None:
-    """Raise StorageError for a file of another kind, which SQLite would call damaged."""
+    """Raise StorageError for a file of another kind, which SQLite would call damaged.
+
+    A file with a log beside it is left to SQLite: it may be open in this very process, which would lose its locks on
+    the file as soon as anything else in it opens and closes the file (POSIX). Then the next program that looked into
+    the run would take the log away from under the optimizer.
+    """
+    if beside(path, "-wal").exists():
+        return
     with _explained(path, NOTHING_WRITTEN), path.open("rb") as file:
         begins = file.read(len(MAGIC))
     if begins and begins != MAGIC:
