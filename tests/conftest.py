@@ -12,7 +12,9 @@ settings.load_profile("cylbo")
 
 @pytest.fixture(autouse=True)
 def one_thread(request):
-    """As `cylbo bench` gives every run: threads that wait for a busy core are far slower than one (`threads.py`)."""
+    """As `cylbo bench` gives every run: threads that wait for a busy core are far slower than one
+    (`numerics/threads.py`).
+    """
     if not request.module.__name__.startswith("test_bench_"):
         yield
         return

@@ -701,7 +701,7 @@ def test_a_sampler_that_fails_at_first_leaves_the_initial_hyperparameters(monkey
     _, y = data()
     assert found.failed
     assert found.state is None
-    assert found.h.amplitude.tolist() == pytest.approx([y.std(ddof=1)])  # as the authors have it, see `hyper.py`
+    assert found.h.amplitude.tolist() == pytest.approx([y.std(ddof=1)])
     assert found.h.mean.tolist() == pytest.approx([y.mean()])
 
 

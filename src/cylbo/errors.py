@@ -12,7 +12,7 @@
 
 Plain mistakes in arguments raise ValueError or TypeError. What an object of yours raises when it is looked at, in its
 `__float__` say, passes as it is. Either way nothing has changed. The first three never leave `Optimizer.ask`: a
-suggestion falls back instead (see `suggest.py`).
+suggestion falls back instead (see `search/suggest.py`).
 """
 
 __all__ = [

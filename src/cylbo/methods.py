@@ -52,7 +52,7 @@ CYLINDER = dataclasses.replace(
     max_steps=100,
 )
 
-# What measured best so far, and why: docs/default-method.md
+# What measured best so far, and why: docs/notebook
 DEFAULT = dataclasses.replace(
     CYLINDER,
     name="default",

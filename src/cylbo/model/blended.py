@@ -33,7 +33,7 @@ MOST_COSINES = 32  # resolve lengthscales down to about a fifteenth of the half-
 MOST_FEATURES = 3200
 FEWEST_COSINES = 8  # of each of 400 coordinates and more: enough for a bend or two
 FAINT = 1e-6  # a frequency of less than this share of the first one's weight is left out. A thousandth is too much:
-# without the tail of the spectrum, ripples are fitted worse (docs/default-method.md)
+# without the tail of the spectrum, ripples are fitted worse (docs/notebook, M12)
 HALF_PERIOD = 1.1  # B; beyond 1, because the slopes of all cosines vanish at B
 
 

@@ -1,6 +1,6 @@
-"""The most probable hyperparameters of a blended process (`blend.py`) on compressed values, by gradient.
+"""The most probable hyperparameters of a blended process (`model/blended.py`) on compressed values, by gradient.
 
-    x (n, d) data          y (n,) values in the user's units      t (n,) = compressed values, see `outputs.py`
+    x (n, d) data          y (n,) values in the user's units      t (n,) = compressed values, see `model/scaling.py`
     R (n, n) correlations + nugget                                z (d,) how much each coordinate is stretched
     theta = (log l, log eta, log lambda [, logit v, log b] [, log A] [, z]) the brackets as the `Form` of the model asks
     l lengthscale in half-widths of the box    eta noise / amplitude    lambda strength of the compression

@@ -13,9 +13,9 @@
 
 The authors sample the P+1 logits along their own axes. These coordinates are a linear map of theirs with determinant
 1, so the posterior is the same; but along `log_c0` the covariance does not change, nor along `mean`: two of the ten
-directions need no new factorisation (`likelihood.py`). (A third, amplitude and noise together, would be as cheap, but
-the chain then sticks where one of the two lies at a bound, which with raw values it often does.) No Jacobian of exp
-is in the prior: that is the posterior the authors used.
+directions need no new factorisation (`model/likelihood.py`). (A third, amplitude and noise together, would be as
+cheap, but the chain then sticks where one of the two lies at a bound, which with raw values it often does.) No
+Jacobian of exp is in the prior: that is the posterior the authors used.
 """
 
 import math

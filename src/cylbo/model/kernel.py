@@ -4,7 +4,8 @@
     w (s, n) warped radii                          c (s, P+1) weights of the angular powers, on the simplex
     s hyperparameter samples, always the leading axis
 
-Everything here has unit amplitude; `gp.py` multiplies by the amplitude where it matters. Derivatives are written out:
+Everything here has unit amplitude; `model/gp.py` multiplies by the amplitude where it matters. Derivatives are
+written out:
 they are short, and an automatic differentiation would spend most of a climb on its own overhead.
 """
 
@@ -111,7 +112,9 @@ class Relation(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """One factor of a product kernel and the hyperparameters that it depends on (names as in `hyper.py`)."""
+    """One factor of a product kernel and the hyperparameters that it depends on (names as in
+    `model/hyperparameters.py`).
+    """
 
     names: tuple[str, ...]
     correlation: Callable[[Relation, Hyperparameters], Array]  # -> (s, n, m)

@@ -73,7 +73,7 @@ class Trial:
         origin: How the point came about: "center" for the centre, "given" for a point of `x0`,
             "enqueued" for one that `enqueue` was given, "told" for an evaluation that the run began
             with (`x0` and `y0`, `trials`), "added" for one that nobody asked for; other words say how
-            it was suggested, as listed in `suggest.py`.
+            it was suggested, as listed in `search/suggest.py`.
         seconds: The time that was spent on suggesting the point.
         reason: Why the evaluation failed, in the words that `fail` was given; of an open trial, why
             the program that evaluated it came to no end.

@@ -93,7 +93,7 @@ class Result:
         return self._params
 
     def to_dataframe(self) -> Any:  # noqa: ANN401 - of pandas, which may be missing
-        """A `pandas.DataFrame` with a row per trial; the columns are explained in `tables.py`."""
+        """A `pandas.DataFrame` with a row per trial; the columns are explained in `store/table.py`."""
         return dataframe(self.trials, self.bounds)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:

@@ -2,10 +2,10 @@
 
     x (n, d) data     c (n,) a constraint's values, met where <= 0; or 1 where an evaluation failed and 0 where not
 
-Each of them gets a process like the objective's (`fit.py`): a failure is a value of 1 among zeros and succeeds where
-less than one half is expected (least-squares classification, Rasmussen and Williams 2006, Sec. 6.5). Nothing is
-invented as a value of the objective. Constraints are seen through sign(c) log(1 + |c|), which keeps the sign and tames
-the tails (Eriksson and Poloczek 2021).
+Each of them gets a process like the objective's (`model/evidence.py`): a failure is a value of 1 among zeros and
+succeeds where less than one half is expected (least-squares classification, Rasmussen and Williams 2006, Sec. 6.5).
+Nothing is invented as a value of the objective. Constraints are seen through sign(c) log(1 + |c|), which keeps the
+sign and tames the tails (Eriksson and Poloczek 2021).
 """
 
 import dataclasses
@@ -108,8 +108,8 @@ def learn_limits(
 
     if len(known.failed):
         x = np.concatenate([known.x, known.failed])
-        # Suggestions lie where the model hopes most, also for luck: what it promises there is too much, and more so the
-        # more often it was wrong of late
+        # Suggestions lie where the model hopes most, also for luck: what it promises there is too much, and more so
+        # the more often it was wrong of late
         caution = 1.0 + CAUTION * known.failed_lately
         failed = np.repeat([0.0, 1.0], [len(known.x), len(known.failed)])
         # Two values have no tail. A fit would compress them all the same, and what is halfway would be no more

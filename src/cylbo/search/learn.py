@@ -120,7 +120,7 @@ class Fits:
     form: Form
     chosen_at: int  # the number of data when all forms were last fitted and judged
     fitted_at: int  # ... when the trusted one was last fitted
-    told_noise: bool = False  # with a hyperparameter for the amplitude, see `fit.py`
+    told_noise: bool = False  # with a hyperparameter for the amplitude, see `model/evidence.py`
 
 
 def fitted(
@@ -131,7 +131,7 @@ def fitted(
     rng: Generator,
     until: float = math.inf,
 ) -> Learned:
-    """The most probable setting (`fit.py`) of the form of the model that predicts the good values best."""
+    """The most probable setting (`model/evidence.py`) of the form of the model that predicts the good values best."""
     n, d = known.x.shape
     last = state if isinstance(state, Fits) else None
     after, new = fits_and_process(

@@ -13,4 +13,4 @@ class Memory:
     """What the next suggestion begins from."""
 
     state: State = None  # of the objective
-    limits: Mapping[str, Fits] = field(default_factory=dict)  # of what must be kept, see `limits.py`
+    limits: Mapping[str, Fits] = field(default_factory=dict)  # of what must be kept, see `search/feasibility.py`

@@ -83,7 +83,7 @@ class Method:
     # is certain, if that tells more than a new point
     repeats: bool = False
 
-    threads: int = 1  # of BLAS while suggesting; see `threads.py`
+    threads: int = 1  # of BLAS while suggesting; see `numerics/threads.py`
 
     def __post_init__(self) -> None:
         """Refuse numbers that no method could work with."""

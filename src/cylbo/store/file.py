@@ -1,19 +1,20 @@
 """A run in one SQLite file that a kill at any moment leaves whole.
 
 Every ask and every tell is one transaction, on the disk before the caller sees its result (write-ahead log,
-synchronous=FULL). The file holds what a run is a function of (space, seed, method, earlier evaluations), its trials and
-the state that the next suggestion begins from, so that a run that goes on gives the points it would have given anyway.
-If it goes on in a larger space, all of it is carried over there first, in one transaction too.
+synchronous=FULL). The file holds what a run is a function of (space, seed, method, earlier evaluations), its trials
+and the state that the next suggestion begins from, so that a run that goes on gives the points it would have given
+anyway. If it goes on in a larger space, all of it is carried over there first, in one transaction too.
 
-One process at a time may write (`lock.py`); another gets an error, and so does a child process that was forked. Reading
-(`cylbo.load`) is always possible.
+One process at a time may write (`store/lock.py`); another gets an error, and so does a child process that was forked.
+Reading (`cylbo.load`) is always possible.
 
-`close` leaves one file. While a run is open, SQLite keeps its newest part in `run.db-wal`, with an index `run.db-shm`;
-after a kill these two belong to the run, and go with it when it is copied. The next optimizer that opens the run and
-closes it clears them away. Where somebody is reading at that moment, the last reader leaves them, empty.
+`close` leaves one file. While a run is open, SQLite keeps its newest part in `run.db-wal`, with an index
+`run.db-shm`; after a kill these two belong to the run, and go with it when it is copied. The next optimizer that
+opens the run and closes it clears them away. Where somebody is reading at that moment, the last reader leaves them,
+empty.
 
-Files of the format 2 (release 0.1) are read as they are, and gain what the format 3 adds (metadata, points that wait to
-be asked, cancelled trials) when they are opened for writing.
+Files of the format 2 (release 0.1) are read as they are, and gain what the format 3 adds (metadata, points that wait
+to be asked, cancelled trials) when they are opened for writing.
 """
 
 import json
@@ -267,8 +268,8 @@ def _connected(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 def _reading(path: Path) -> sqlite3.Connection:
     """A connection to read the file with, which leaves nothing behind.
 
-    To read a file that has a log, SQLite makes files beside it, also where the log is gone because nobody writes. Then
-    the file is whole, so a copy of it in memory serves as well.
+    To read a file that has a log, SQLite makes files beside it, also where the log is gone because nobody writes.
+    Then the file is whole, so a copy of it in memory serves as well.
     """
     log, before = beside(path, "-wal"), path.stat()
     if not log.exists() and not beside(path, "-journal").exists():
