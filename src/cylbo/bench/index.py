@@ -21,7 +21,7 @@ COMMANDS = (
     "file to the table in the folder `report` and writes its pages; without a file it writes them from the table alone."
 )
 FILES = (
-    "All numbers of these pages are those of two files: [runs.csv](runs.csv) has a row per run, "
+    "All numbers of these pages but the paper's come from two files: [runs.csv](runs.csv) has a row per run, "
     "[curves.csv](curves.csv) its best value so far. Column k of a curve is taken after k / 64 of the budget, rounded "
     "up, column 0 after the first evaluation; an empty cell repeats the one before it. Where runs.csv knows the "
     "minimum of a run's instance, the curve is what lies above it, with five digits; where it has a true_value, that "

@@ -8,6 +8,7 @@ budget are thus among the points. A run that was stopped keeps its last number.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -111,6 +112,7 @@ def points(series: Array, budget: int, lowest: float) -> tuple[float, ...]:
     return tuple(rounded(number, 5) for number in (series[at] - lowest).tolist())
 
 
+@cache
 def known_minimum(problem: str, dim: int, seed: int) -> float | None:
     """The minimum of that instance; None if it is not known or the package of the problem is not installed."""
     try:
