@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cylbo.bench.commands import commands
+from cylbo.bench.record import recorded
 from cylbo.bench.runner import TIME_LIMIT, Plan
 from cylbo.bench.store import Key, Run
 from cylbo.bench.suites import SUITES
@@ -18,7 +19,7 @@ TABLE1, EFFICIENCY, SHIFTED = (SUITES[name] for name in ("table1", "efficiency",
 def made(keys, *, stopped=(), slow=()):
     """Runs of these keys; of those that were `stopped` and of the `slow` ones, limits and seconds."""
     stopped, slow = dict(stopped), dict(slow)
-    return [
+    runs = [
         Run(
             key,
             "timeout" if key in stopped else "finished",
@@ -29,6 +30,7 @@ def made(keys, *, stopped=(), slow=()):
         )
         for key in keys
     ]
+    return list(map(recorded, runs))
 
 
 @pytest.fixture

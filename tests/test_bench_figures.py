@@ -32,18 +32,19 @@ def test_a_method_of_another_version_keeps_its_look_and_is_shown_by_its_name():
     assert figures.label("paper") == "BOCK"
 
 
-def test_convergence_shows_the_median_and_a_stopped_run_keeps_its_best():
-    runs = [np.array([9.0, 4.0, 4.0]), np.array([8.0, 2.0]), np.array([7.0, 7.0, 1.0])]
-    figure = figures.convergence({"levy": {"default": runs}}, title="", above_minimum=[])
+def test_convergence_shows_the_median_after_so_many_evaluations():
+    runs = [np.array([9.0, 4.0, 4.0]), np.array([8.0, 2.0, 2.0]), np.array([7.0, 7.0, 1.0])]
+    figure = figures.convergence({"levy": {"default": runs}}, at=[1, 4, 16], title="", above_minimum=[])
     (axis,) = figure.axes
     assert lines(axis) == {figures.style("default").colour: [8.0, 4.0, 2.0]}
+    assert axis.lines[0].get_xdata().tolist() == [1, 4, 16]
     assert axis.get_yscale() == "linear"
     assert axis.get_ylabel() == "best value"
 
 
 def test_regrets_over_decades_have_a_log_axis_and_zero_stays_visible():
     curves = {"default": [np.array([1000.0, 1.0, 0.0])], "sobol": [np.array([1000.0, 900.0, 800.0])]}
-    figure = figures.convergence({"levy": curves}, title="", above_minimum=["levy"])
+    figure = figures.convergence({"levy": curves}, at=[1, 2, 3], title="", above_minimum=["levy"])
     (axis,) = figure.axes
     assert axis.get_yscale() == "log"
     assert lines(axis)[figures.style("default").colour] == pytest.approx(
@@ -53,20 +54,20 @@ def test_regrets_over_decades_have_a_log_axis_and_zero_stays_visible():
 
 def test_regrets_of_one_size_have_a_linear_axis():
     curves = {"default": [np.array([3.0, 2.0, 2.0])]}
-    figure = figures.convergence({"levy": curves}, title="", above_minimum=["levy"])
+    figure = figures.convergence({"levy": curves}, at=[1, 2, 3], title="", above_minimum=["levy"])
     assert figure.axes[0].get_yscale() == "linear"
     assert figure.axes[0].get_ylabel() == "best above the minimum"
 
 
 def test_a_regret_of_nearly_nothing_does_not_press_the_others_together():
     curves = {"default": [np.array([1000.0, 1.0, 1e-30])]}
-    figure = figures.convergence({"levy": curves}, title="", above_minimum=["levy"])
+    figure = figures.convergence({"levy": curves}, at=[1, 2, 3], title="", above_minimum=["levy"])
     assert lines(figure.axes[0])[figures.style("default").colour][-1] == pytest.approx(1e-6)
 
 
 def test_the_legend_names_each_method_once_in_the_order_of_the_lab():
     panels = {"levy": {"sobol": [FALLING], "zzz": [FALLING]}, "branin": {"sobol": [FALLING], "paper": [FALLING]}}
-    figure = figures.convergence(panels, title="", above_minimum=[])
+    figure = figures.convergence(panels, at=range(1, 5), title="", above_minimum=[])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BOCK", "Sobol", "zzz"]
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["levy", "branin"]
 
@@ -110,7 +111,7 @@ def test_seconds_over_many_decades_are_marked_at_powers_of_ten():
     figure = figures.efficiency({"levy": points}, title="", above_minimum=[])
     words, _ = labels(figure.axes[0].xaxis)
     assert len(words) >= 3
-    assert all(word.startswith(r"$\mathdefault{10^{") for word in words)
+    assert words[:2] == ["10⁻¹", "10⁰"]
 
 
 def test_one_lucky_run_does_not_make_the_losses_logarithmic_when_no_quartile_shows_it():
@@ -146,15 +147,16 @@ def test_without_a_significant_test_one_bar_joins_all():
     assert bar == pytest.approx([1.0, 2.0], abs=0.05)
 
 
-def test_a_picture_is_written_as_svg_and_png_with_the_same_bytes_each_time(tmp_path):
+def test_a_picture_is_written_with_the_same_bytes_each_time(tmp_path):
     pictures = []
     for _ in range(2):
-        figure = figures.convergence({"a $b$": {r"$\no$": [FALLING]}}, title=r"$\formula$", above_minimum=["a $b$"])
-        svg, png = figures.save(figure, tmp_path / "some.name")
-        pictures.append((svg.read_bytes(), png.read_bytes()))
-    assert (svg.name, png.name) == ("some.name.svg", "some.name.png")
+        figure = figures.convergence(
+            {"a $b$": {r"$\no$": [FALLING]}}, at=range(1, 5), title=r"$\formula$", above_minimum=["a $b$"]
+        )
+        figures.save(figure, tmp_path / "some.name.svg")
+        pictures.append((tmp_path / "some.name.svg").read_bytes())
     assert pictures[0] == pictures[1]
-    assert b"<dc:date>" not in pictures[0][0]
+    assert b"<dc:date>" not in pictures[0]
 
 
 def test_labels_do_not_overlap_in_the_diagram_of_many_methods():
@@ -171,4 +173,4 @@ def test_labels_do_not_overlap_in_the_diagram_of_many_methods():
 def test_a_missing_matplotlib_names_its_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'cylbo\[plot\]'"):
-        figures.convergence({"levy": {"paper": [FALLING]}}, title="", above_minimum=[])
+        figures.convergence({"levy": {"paper": [FALLING]}}, at=range(1, 5), title="", above_minimum=[])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cylbo.bench.statistics import Comparison, compare, critical_difference, friedman_p_value, ranks
+from cylbo.bench.statistics import Comparison, compare, critical_difference, friedman_p_value, lowest_and_level, ranks
 
 
 def losses(seed, n, k, ties=False):
@@ -84,3 +84,31 @@ def test_a_difference_of_exactly_the_critical_one_is_significant():
     found = comparison(1.0, 2.0, 2.5, difference=1.5)
     assert found.like_the_best == ("b",)
     assert comparison(1.0, 2.0, difference=0.5).like_the_best == ()
+
+
+def test_a_method_is_level_if_its_mean_is_within_two_standard_errors_of_the_difference():
+    """Sample variances 2 and 2 over two runs each: the standard error is sqrt(1 + 1), twice that is 2.83."""
+    best = np.array([0.0, 2.0])
+    found = lowest_and_level({"far": best + 2.9, "near": best + 2.8, "best": best}, np.mean)
+    assert found == ("best", "near")
+
+
+def test_standard_errors_are_those_of_welchs_test():
+    a, b = losses(3, n=5, k=2, ties=False).T
+    error = abs((a.mean() - b.mean()) / stats.ttest_ind(a, b, equal_var=False).statistic)
+    shift = a.mean() - b.mean() + 2.0 * error
+    assert lowest_and_level({"a": a, "b": b + shift - 1e-9}, np.mean) == ("a", "b")
+    assert lowest_and_level({"a": a, "b": b + shift + 1e-9}, np.mean) == ("a",)
+
+
+def test_equal_runs_are_level_and_a_single_run_is_not_compared():
+    same = np.full(3, 2.35)
+    assert lowest_and_level({"a": same, "b": same, "one": np.array([-9.0])}, np.median) == ("a", "b")
+    assert lowest_and_level({"one": np.array([1.0])}, np.median) == ()
+
+
+def test_the_lowest_is_the_one_by_the_number_shown():
+    """The median of the first is lower, its mean is not."""
+    runs = {"first": np.array([0.0, 0.0, 90.0]), "second": np.array([1.0, 1.0, 1.0])}
+    assert lowest_and_level(runs, np.median)[0] == "first"
+    assert lowest_and_level(runs, np.mean)[0] == "second"

@@ -39,6 +39,13 @@ def test_values_that_are_no_numbers_come_back_too(tmp_path):
         np.testing.assert_array_equal(store.runs()[0].values, odd.values)
 
 
+@pytest.mark.parametrize(
+    ("values", "best"), [([3.0, 2.0], 2.0), ([np.nan, 2.0], 2.0), ([np.nan], np.nan), ([], np.nan), ([np.inf], np.inf)]
+)
+def test_the_best_leaves_out_what_is_no_number(values, best):
+    np.testing.assert_equal(dataclasses.replace(RUN, values=np.array(values)).best, best)
+
+
 def test_the_same_run_is_kept_once_and_the_later_one_wins(tmp_path):
     with Store(tmp_path / "r.db") as store:
         store.add(RUN)

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.practical import batches, engineering, failures, mixed, noise, runs
-from benchmarks.practical.__main__ import EXPERIMENTS, made_with, main, write
+from benchmarks.practical import batches, engineering, failures, mixed, runs
+from benchmarks.practical.__main__ import main
 from benchmarks.practical.players import Cylbo, box, distributions
 
 import cylbo
@@ -300,44 +300,12 @@ def test_the_ratio_of_batches_is_the_geometric_mean_over_common_seeds():
     assert math.isnan(batches._ratio([], alone, 2))
 
 
-def test_pages_hold_tables_pictures_and_the_commands(tmp_path):
-    pytest.importorskip("matplotlib")
-    made = []
-    for experiment in EXPERIMENTS.values():
-        recommended = [(10, -3.0), (12, -3.2)] if experiment is noise.EXPERIMENT else []
-        for key in experiment.keys(experiment.problems[:2], experiment.methods[:2], 12, 2):
-            values = np.linspace(9.0, 4.0 + key.seed, 12).tolist()
-            made.append(run_of(key=key, values=values, recommended=recommended))
-    write(made, tmp_path)
-    page = (tmp_path / "results" / "practical.md").read_text()
-    assert "-3.20 ± 0.00" in page
-    assert "4.5 ± 0.5" in page
-    assert "cylbo 1" in page
-    assert "practical noise --budget 12 --problems 'hartmann6, sd 0.1'" in page
-    assert "](results/practical-batches.svg)" in (tmp_path / "batches.md").read_text()
-    assert all((tmp_path / "results" / f"practical-{name}.png").exists() for name in EXPERIMENTS)
-
-
-def test_methods_with_another_time_limit_have_a_command_of_their_own():
-    made = [run_of("default", 0), dataclasses.replace(run_of("optuna-tpe", 0), time_limit=7.0)]
-    _, other = made_with(failures.EXPERIMENT, made)
-    assert other.endswith("--time-limit 7 --seeds 1 --methods optuna-tpe")
-
-
-def test_methods_with_fewer_seeds_have_a_command_of_their_own():
-    made = [run_of("default", 0), run_of("default", 1), run_of("optuna-tpe", 0)]
-    two, one = made_with(failures.EXPERIMENT, made)
-    assert two.endswith("--seeds 2 --methods default")
-    assert one.endswith("--seeds 1 --methods optuna-tpe")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["mixed", "--seeds", "0"], "expected an integer of at least 1, got 0"),
         (["noise", "--jobs", "-1"], "expected an integer of at least 1, got -1"),
         (["mixed", "--problems", "nosuch"], "invalid choice: 'nosuch'"),
-        (["report", "--out", "missing.jsonl"], "there are no runs in missing.jsonl; make some with"),
     ],
 )
 def test_mistakes_on_the_command_line_are_explained(words, message, tmp_path, monkeypatch, capsys):

@@ -1,7 +1,7 @@
 """Draw docs/pictures/results.svg: the best value so far on four shifted problems, ours beside its rivals.
 
 python docs/pictures/results.py                           # draws what results.csv holds
-python docs/pictures/results.py docs/results/results.db   # takes the curves out of these runs first
+python docs/pictures/results.py results.db   # takes the curves out of these runs first: those of commit c413b53
 
 In 20 dimensions a curve is the median of five runs, each on another instance of the problem; the
 band of the default holds the middle half. In 100 dimensions every method has the same one instance,

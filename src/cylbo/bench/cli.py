@@ -19,6 +19,7 @@ from cylbo.bench.methods import METHODS, method
 from cylbo.bench.runner import TIME_LIMIT, make_runs, plan
 from cylbo.bench.store import Key, Run, Store, StoreError
 from cylbo.bench.suites import SUITES, suite
+from cylbo.bench.table import on_record
 
 __all__ = ["app"]
 
@@ -77,6 +78,7 @@ def run(
     threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
     time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds of a run; what it reached is kept.")] = TIME_LIMIT,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
+    known: Annotated[Path | None, typer.Option(help="A runs.csv whose runs are not made again.")] = None,
 ) -> None:
     """Make the runs of a suite that the file does not hold yet. Stop it whenever you like; the same command goes on."""
     try:
@@ -84,6 +86,11 @@ def run(
         for key in keys:
             method(key.method)
             functions.check_dimension(key.problem, key.dim)
+        if known is not None:
+            kept = on_record(known, time_limit=time_limit, retry_failed=retry_failed)
+            on_file = len(keys)
+            keys = [key for key in keys if (key, 1) not in kept]
+            console.print(f"{on_file - len(keys)} runs are in {known} already.", soft_wrap=True)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with _open(out) as store:
@@ -126,17 +133,23 @@ def merge(
 
 @app.command()
 def report(
-    results: Annotated[Path, typer.Argument(help="A file of `cylbo bench run`.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The folder for Markdown and pictures.")] = Path("report"),
+    results: Annotated[Path | None, typer.Argument(help="A file of `cylbo bench run`, to be added.")] = None,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The folder of the table of runs, its pages and pictures.")
+    ] = Path("report"),
 ) -> None:
-    """Write the tables and pictures of every suite that the file has runs of."""
+    """Add the runs of a file to the table in the folder, and write the pages of all that the table holds."""
+    from cylbo.bench.record import recorded
     from cylbo.bench.report import write_report
+    from cylbo.bench.table import RUNS, joined, read_table, write_table
 
-    with _open(results, create=False) as store:
-        runs = store.runs()
-    skipped = {m.name: m.cure for m in METHODS.values() if m.missing}
     try:
-        paths = write_report(runs, out, SUITES.values(), skipped)
+        records = read_table(out) if results is None or (out / RUNS).exists() else []
+        if results is not None:
+            with _open(results, create=False) as store:
+                records = joined(records, map(recorded, store.runs()))
+        paths = write_report(records, out, SUITES.values())
+        paths += write_table(records, out)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     console.print(f"{len(paths)} files in {out}", soft_wrap=True)

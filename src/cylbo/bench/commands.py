@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from cylbo.bench.methods import METHODS
 from cylbo.bench.pages import in_order
+from cylbo.bench.record import Record
 from cylbo.bench.runner import TIME_LIMIT
-from cylbo.bench.store import Key, Run
+from cylbo.bench.store import Key
 from cylbo.bench.suites import Suite
 
 __all__ = ["commands"]
@@ -22,7 +23,7 @@ class _Options(NamedTuple):
     time_limit: float | None  # None is the usual one
 
 
-def commands(shown: Iterable[tuple[Suite, Sequence[Run]]]) -> list[str]:
+def commands(shown: Iterable[tuple[Suite, Sequence[Record]]]) -> list[str]:
     """A command for all runs that differ in nothing but dimension and method; runs of several suites count once."""
     seen: set[Key] = set()
     lines = []
@@ -33,17 +34,17 @@ def commands(shown: Iterable[tuple[Suite, Sequence[Run]]]) -> list[str]:
     return lines
 
 
-def _together(suite: Suite, runs: Sequence[Run]) -> list[tuple[list[int], tuple[str, ...], _Options]]:
+def _together(suite: Suite, runs: Sequence[Record]) -> list[tuple[list[int], tuple[str, ...], _Options]]:
     """Dimensions, methods and the options that they share, in the order of dimensions and of the lab's methods."""
-    of_method: dict[tuple[str, int, int], list[Run]] = defaultdict(list)
+    of_method: dict[tuple[str, int, int], list[Record]] = defaultdict(list)
     for run in runs:
         if run.key.method in METHODS:
             of_method[run.key.method, run.key.dim, run.key.budget].append(run)
     methods: dict[tuple[int, _Options], list[str]] = defaultdict(list)
     for (method, dim, budget), its in of_method.items():
         own = suite.budgets.get(dim) == budget
-        limit = max((run.time_limit for run in its if run.status == "timeout"), default=TIME_LIMIT)
-        limit = max([limit, *(run.time_limit for run in its if run.seconds.sum() > limit)])
+        limit = max((run.time_limit for run in its if run.stopped), default=TIME_LIMIT)
+        limit = max([limit, *(run.time_limit for run in its if run.seconds > limit)])
         options = None if own else budget, None if limit == TIME_LIMIT else limit
         seeds = {run.key.problem: run.key.seed + 1 for run in sorted(its, key=lambda run: run.key.seed)}
         for count in set(seeds.values()):

@@ -5,6 +5,7 @@ given as problem -> method -> numbers, already in the order in which they are to
 """
 
 import functools
+import io
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from cylbo.bench.methods import METHODS
 from cylbo.bench.pages import in_order
 from cylbo.bench.statistics import Comparison
+from cylbo.bench.svg import compact
 from cylbo.types import Array
 
 __all__ = ["Style", "convergence", "efficiency", "label", "rank", "save", "scalability", "style"]
@@ -47,15 +49,19 @@ LOOKS: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    # the grid tells where the ticks are
+    "xtick.bottom": False,
+    "ytick.left": False,
     "axes.axisbelow": True,
     "grid.color": GRID,
     "grid.linewidth": 0.7,
     "figure.dpi": DPI,
     "savefig.dpi": DPI,
+    "svg.fonttype": "none",  # text as text: half the size
     "svg.hashsalt": "cylbo",  # the identifiers inside an SVG are random otherwise
 }
 
-MANY = 6  # methods; the bands of more would cover one another, and only those of our own are drawn
+MANY = 4  # methods; the bands of more would cover one another, and only those of our own are drawn
 LEAST_RATIO, MOST_RATIO = 30.0, 1e9  # largest / smallest regret: from the first a log scale, which shows the second
 TWO_POWERS = 100.0  # an axis whose ends have this ratio shows at least two powers of ten
 SMALLEST_SECONDS = 1e-4  # what a log axis shows for less
@@ -117,36 +123,40 @@ def _in_our_looks(draw: Callable[P, Any]) -> Callable[P, Any]:
 
 @_in_our_looks
 def convergence(
-    panels: Mapping[str, Mapping[str, Sequence[Array]]], *, title: str, above_minimum: Iterable[str]
+    panels: Mapping[str, Mapping[str, Sequence[Array]]],
+    *,
+    at: Sequence[int],
+    title: str,
+    above_minimum: Iterable[str],
 ) -> Any:  # noqa: ANN401
-    """Median over seeds of the best so far, with the quartiles as a band; a run stopped early keeps its best.
+    """Median over seeds of the best so far, with the quartiles as a band.
 
-    The panels hold one array (n,) per run. For problems `above_minimum` the numbers are distances to the minimum.
+    The panels hold one array (n,) per run, its numbers after `at` (n,) evaluations. For problems `above_minimum` they
+    are distances to the minimum.
     """
     figure, axes = _panels(panels, title)
     methods = _methods(panels)
     known = set(above_minimum)
     for axis, (problem, curves) in zip(axes, panels.items(), strict=True):
-        drawn = {m: np.quantile(_of_equal_length(runs), (0.25, 0.5, 0.75), axis=0) for m, runs in curves.items()}
+        drawn = {m: np.quantile(runs, (0.25, 0.5, 0.75), axis=0) for m, runs in curves.items()}
         floor = _log_floor(drawn.values()) if problem in known else None
         for method, quartiles in drawn.items():
             look = style(method)
             low, middle, high = quartiles if floor is None else np.maximum(quartiles, floor)
-            n = np.arange(1, len(middle) + 1)
             order = 4 if look.ours else 3
             axis.plot(
-                n,
+                at,
                 middle,
                 color=look.colour,
                 linestyle=look.dashes,
                 linewidth=look.width,
                 marker=look.marker,
                 markersize=3.5,
-                markevery=_marks(len(n), methods.index(method), len(methods)),
+                markevery=_marks(len(at), methods.index(method), len(methods), 5 if len(panels) < 10 else 3),
                 zorder=order,
             )
             if look.ours or len(methods) <= MANY:
-                axis.fill_between(n, low, high, color=look.colour, alpha=0.13, linewidth=0, zorder=order - 2)
+                axis.fill_between(at, low, high, color=look.colour, alpha=0.13, linewidth=0, zorder=order - 2)
         if floor is not None:
             _log_scale(axis.yaxis)
         _name(axis, problem, "evaluations", "best above the minimum" if problem in known else "best value")
@@ -285,13 +295,11 @@ def rank(comparison: Comparison, *, title: str) -> Any:  # noqa: ANN401
 
 
 @_in_our_looks
-def save(figure: Any, stem: Path) -> list[Path]:  # noqa: ANN401
-    """Write stem.svg and stem.png; the same figure always gives the same bytes."""
-    paths = [stem.parent / f"{stem.name}.svg", stem.parent / f"{stem.name}.png"]
-    figure.savefig(paths[1])
-    figure.set_layout_engine("none")  # keeps what the first drawing laid out, which takes longer than to draw
-    figure.savefig(paths[0], metadata={"Date": None})
-    return paths
+def save(figure: Any, path: Path) -> None:  # noqa: ANN401
+    """Write the picture as SVG; the same figure always gives the same bytes."""
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    path.write_text(compact(drawn.getvalue()), encoding="utf-8", newline="\n")
 
 
 def _figure(size: tuple[float, float], title: str) -> Any:  # noqa: ANN401
@@ -327,17 +335,23 @@ def _log_scale(axis: Any) -> None:  # noqa: ANN401
 
     Matplotlib's own labels of a short axis, as 1.08 x 10^2, are wider than the room between them.
     """
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FormatStrFormatter, FuncFormatter, LogLocator, NullLocator
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = axis.get_view_interval()
     margin = max(1.0, math.sqrt(10.0 * low / high))
     low, high = low / margin, high * margin
     axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda number, _: _power_of_ten(number)))
     if high / low < TWO_POWERS:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FormatStrFormatter("%g"))
-        axis.set_minor_locator(NullLocator())
+
+
+def _power_of_ten(number: float) -> str:
+    """10ⁿ in plain characters: as a formula it would be placed letter by letter."""
+    return "10" + str(round(math.log10(number))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _columns(n: int) -> int:
@@ -380,12 +394,6 @@ def _plain(words: str) -> str:
     return words.replace("$", r"\$")
 
 
-def _of_equal_length(runs: Sequence[Array]) -> Array:
-    """The runs as rows (runs, n), the shorter ones continued with their last number."""
-    longest = max(map(len, runs))
-    return np.array([np.pad(run, (0, longest - len(run)), mode="edge") for run in runs])
-
-
 def _log_floor(numbers: Iterable[Array]) -> float | None:
     """The smallest number to show if a log scale is worth it, else None.
 
@@ -400,10 +408,10 @@ def _log_floor(numbers: Iterable[Array]) -> float | None:
     return float(max(smallest, positive.max() / MOST_RATIO))
 
 
-def _marks(n: int, index: int, count: int) -> list[int]:
-    """Where the line of one of `count` methods is marked: five places, shifted so that markers do not hide another."""
-    every = n / 5
-    return sorted({min(n - 1, int(every * (i + (index + 0.5) / count))) for i in range(5)})
+def _marks(n: int, index: int, count: int, places: int) -> list[int]:
+    """Where the line of one of `count` methods is marked, shifted so that markers do not hide one another."""
+    every = n / places
+    return sorted({min(n - 1, int(every * (i + (index + 0.5) / count))) for i in range(places)})
 
 
 def _rank_ticks(k: int) -> list[int]:

@@ -4,20 +4,19 @@ loss  what is compared: the best value of a run, or in suites whose problems dif
       regret, best value - minimum of that instance
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from cylbo.bench.methods import METHODS
-from cylbo.bench.store import Run
+from cylbo.bench.record import Record
 from cylbo.bench.suites import Suite
 from cylbo.types import Array
 
 __all__ = [
     "Cell",
-    "Minimum",
     "Page",
     "convergence_panels",
     "efficiency_panels",
@@ -28,13 +27,11 @@ __all__ = [
     "total_seconds",
 ]
 
-Minimum = Callable[[str, int, int], float | None]  # problem, dimension, seed -> the minimum if it is known
-
 
 class Cell(NamedTuple):
     """All runs of one method on one problem in one dimension."""
 
-    runs: tuple[Run, ...]  # finished or stopped at the time limit, in the order of their seeds
+    runs: tuple[Record, ...]  # finished or stopped at the time limit, in the order of their seeds
     losses: Array  # (runs,)
 
 
@@ -48,7 +45,7 @@ class Page:
     problems: tuple[str, ...]
     methods: tuple[str, ...]  # in the order of the lab
     cells: Mapping[tuple[str, str], Cell]  # (method, problem); only those with a run that gave values
-    runs: tuple[Run, ...]  # all, also failed ones
+    runs: tuple[Record, ...]  # all, also failed ones
     unknown: tuple[str, ...]  # problems of a regret suite without a known minimum
 
     @property
@@ -68,18 +65,18 @@ class Page:
         return f"{self.suite.title} ({self.dim} dimensions{evaluations})"
 
 
-def page_of(suite: Suite, dim: int, budget: int, runs: Sequence[Run], minimum: Minimum) -> Page:
+def page_of(suite: Suite, dim: int, budget: int, runs: Sequence[Record]) -> Page:
     """Group the runs of one dimension and budget."""
-    grouped: dict[tuple[str, str], list[tuple[Run, float]]] = {}
+    grouped: dict[tuple[str, str], list[tuple[Record, float]]] = {}
     unknown = set()
     for run in runs:
-        if run.status == "failed" or np.isnan(run.best):
+        if run.status == "failed" or not np.isfinite(run.best):
             continue
-        lowest = minimum(run.key.problem, dim, run.key.seed) if suite.regret else 0.0
-        if lowest is None:
+        loss = run.regret if suite.regret else run.best
+        if loss is None:
             unknown.add(run.key.problem)
         else:
-            grouped.setdefault((run.key.method, run.key.problem), []).append((run, run.best - lowest))
+            grouped.setdefault((run.key.method, run.key.problem), []).append((run, loss))
     return Page(
         suite=suite,
         dim=dim,
@@ -103,37 +100,37 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def late_seconds(cell: Cell) -> float:
-    """Median seconds of a suggestion in the second half of the runs, when initial designs are over."""
-    return float(np.median(np.concatenate([run.seconds[len(run.seconds) // 2 :] for run in cell.runs])))
+    """Seconds of a suggestion in the second half of a run, when initial designs are over: median over the runs."""
+    return float(np.median([run.late_seconds for run in cell.runs]))
 
 
 def total_seconds(cell: Cell) -> Array:  # (runs,)
     """Seconds of all suggestions of each run."""
-    return np.array([run.seconds.sum() for run in cell.runs])
+    return np.array([run.seconds for run in cell.runs])
 
 
-def convergence_panels(page: Page, minimum: Minimum) -> tuple[dict[str, dict[str, list[Array]]], list[str]]:
-    """Problem -> method -> best so far (n,) of each run, above the minimum where it is known; and where that is."""
-    known = _known(page, minimum)
+def convergence_panels(page: Page) -> tuple[dict[str, dict[str, list[Array]]], list[str]]:
+    """Problem -> method -> curve of each run, above the minimum where it is known; and where that is."""
+    known = _known(page)
     panels: dict[str, dict[str, list[Array]]] = {}
     for p in page.problems:
         for m in page.methods:
             for run in page.cells[m, p].runs if (m, p) in page.cells else ():
-                offset = _offset(run, minimum) if p in known else 0.0
-                panels.setdefault(p, {}).setdefault(m, []).append(np.minimum.accumulate(run.values) - offset)
+                curve = np.array(run.curve) if p in known else run.values
+                panels.setdefault(p, {}).setdefault(m, []).append(curve)
     return panels, known
 
 
-def efficiency_panels(page: Page, minimum: Minimum) -> tuple[dict[str, dict[str, tuple[Array, Array]]], list[str]]:
+def efficiency_panels(page: Page) -> tuple[dict[str, dict[str, tuple[Array, Array]]], list[str]]:
     """Problem -> method -> (seconds, losses) of the runs, above the minimum where it is known; and where that is."""
-    known = _known(page, minimum)
+    known = _known(page)
     panels: dict[str, dict[str, tuple[Array, Array]]] = {}
     for p in page.problems:
         for m in page.methods:
             if (m, p) in page.cells:
                 cell = page.cells[m, p]
-                reached = np.array([run.best - (_offset(run, minimum) if p in known else 0.0) for run in cell.runs])
-                panels.setdefault(p, {})[m] = total_seconds(cell), reached
+                reached = [run.best - ((run.minimum or 0.0) if p in known else 0.0) for run in cell.runs]
+                panels.setdefault(p, {})[m] = total_seconds(cell), np.array(reached)
     return panels, known
 
 
@@ -153,16 +150,6 @@ def scalability_panels(pages: Sequence[Page]) -> dict[str, dict[str, dict[int, A
     return {p: lines for p, lines in panels.items() if len({dim for line in lines.values() for dim in line}) > 1}
 
 
-def _known(page: Page, minimum: Minimum) -> list[str]:
+def _known(page: Page) -> list[str]:
     """The problems whose minimum is known for every run."""
-    return [
-        p
-        for p in page.problems
-        if all(minimum(p, page.dim, run.key.seed) is not None for run in page.runs if run.key.problem == p)
-    ]
-
-
-def _offset(run: Run, minimum: Minimum) -> float:
-    lowest = minimum(run.key.problem, run.key.dim, run.key.seed)
-    assert lowest is not None
-    return lowest
+    return [p for p in page.problems if all(run.minimum is not None for run in page.runs if run.key.problem == p)]

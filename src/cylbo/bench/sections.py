@@ -13,12 +13,14 @@ from cylbo.bench.functions import ROSENBROCK_SCALE
 from cylbo.bench.markdown import NOTHING, escaped, listed, mean_and_sd, regret_text, seconds_text, span, table
 from cylbo.bench.pages import Cell, Page, late_seconds, total_seconds
 from cylbo.bench.published import Published, counterpart, published
-from cylbo.bench.statistics import ALPHA, Comparison, compare
+from cylbo.bench.standings import standings
+from cylbo.bench.statistics import ALPHA, LEVEL_RULE, Comparison, compare, lowest_and_level
 from cylbo.bench.suites import Suite
 from cylbo.types import Array
 
 __all__ = [
     "evaluations_section",
+    "first_section",
     "how_to_read",
     "loss_section",
     "paper_section",
@@ -40,16 +42,16 @@ def how_to_read(suite: Suite) -> str:
         what = (
             "Every seed is another instance of a problem, so its values are not comparable: the tables show the simple "
             "regret (best value - minimum of that instance), median [lower quartile, upper quartile] over seeds; the "
-            "lowest median is bold."
+            "lowest is the one with the lowest median."
         )
     else:
         what = (
-            "The tables show the best value, mean ± population standard deviation over seeds; the lowest mean is bold. "
+            "The tables show the best value, mean ± population standard deviation over seeds. "
             "Columns *paper* hold what Oh et al. 2018 printed for the same method and budget."
         )
     return (
-        f"{what} Lower is better. † marks runs stopped at the time limit, with the mean evaluations they reached. "
-        "Failed runs are counted under *Evaluations* and nowhere else."
+        f"{what} Lower is better. {LEVEL_RULE} † marks runs stopped at the time limit, with the mean evaluations they "
+        "reached. Failed runs are counted under *Evaluations* and nowhere else."
     )
 
 
@@ -65,10 +67,7 @@ def loss_section(page: Page) -> list[str]:
 
 def _loss_table(page: Page, problems: Sequence[str]) -> list[str]:
     additive = _best_additive(page)
-    best = {
-        p: min((_center(page, page.cells[m, p].losses) for m in page.methods if (m, p) in page.cells), default=0.0)
-        for p in problems
-    }
+    bold = {p: _leaders(page, p) for p in problems}
     beside = {
         p
         for p in problems
@@ -90,11 +89,11 @@ def _loss_table(page: Page, problems: Sequence[str]) -> list[str]:
         return mean_and_sd(*paper) if paper else NOTHING
 
     def loss(method: str, problem: str) -> str:
-        return _loss(page, page.cells.get((method, problem)), best[problem])
+        return _loss(page, page.cells.get((method, problem)), bold=method in bold[problem])
 
     def best_additive(problem: str) -> str:
         size, cell = additive.get(problem, (0, None))
-        return f"{_loss(page, cell, None)} (p = {size})" if cell else NOTHING
+        return f"{_loss(page, cell)} (p = {size})" if cell else NOTHING
 
     def seeds(method: str) -> str:
         return span(len(page.cells[method, p].losses) if (method, p) in page.cells else 0 for p in problems)
@@ -157,14 +156,17 @@ def rosenbrock_section(page: Page) -> list[str]:
         return []
     scale = ROSENBROCK_SCALE / (page.dim - 1)
     plain = {key: Cell(cell.runs, cell.losses / scale) for key, cell in scaled.items()}
-    best = min(_center(page, cell.losses) for cell in plain.values())
+    leaders = _leaders(page, ROSENBROCK)
     return [
         "",
         "### Rosenbrock in its own units",
         "",
         "The paper's table, and with it the one above, is in the authors' scaling; other papers report the plain sum "
         f"of squares, which is the best value divided by {scale:.4g}.",
-        *_tables_of_cells(replace(page, problems=(ROSENBROCK,), cells=plain), lambda cell: _loss(page, cell, best)),
+        *_tables_of_cells(
+            replace(page, problems=(ROSENBROCK,), cells=plain),
+            lambda cell: _loss(page, cell, bold=cell.runs[0].key.method in leaders),
+        ),
     ]
 
 
@@ -174,7 +176,7 @@ def evaluations_section(page: Page) -> list[str]:
     for m in page.methods:
         runs = [run for run in page.runs if run.key.method == m]
         status = Counter(run.status for run in runs)
-        made = [len(run.values) for run in runs if run.status != "failed"]
+        made = [run.evaluations for run in runs if run.status != "failed"]
         reached = NOTHING
         if made:
             reached = f"{np.mean(made):.4g}" + (f" (least {min(made)})" if min(made) < page.budget else "")
@@ -250,7 +252,8 @@ def seconds_section(page: Page) -> list[str]:
         "",
         f"### Seconds in {page.dim} dimensions, {page.budget} evaluations",
         "",
-        "Per suggestion: median over the second half of the evaluations of every run, when initial designs are over. "
+        "Per suggestion: median over the second half of the evaluations of a run, when initial designs are over, and "
+        "of these the median over the runs. "
         "Where a method suggests many points at once, most of them cost nothing and the seconds per run tell more.",
         *_tables_of_cells(page, lambda cell: seconds_text(seconds := late_seconds(cell), seconds)),
         "",
@@ -278,12 +281,24 @@ def _seconds_per_run(cell: Cell) -> str:
     return f"{mean} ± {sd}{_dagger(cell)}"
 
 
+def first_section(page: Page) -> list[str]:
+    """On how many problems each method is first, level with the first or behind; empty if nobody can be compared."""
+    losses = {p: {m: page.cells[m, p].losses for m in page.methods if (m, p) in page.cells} for p in page.problems}
+    lines = standings(losses, partial(_center, page))
+    return ["", "### First or level", "", *lines] if lines else []
+
+
+def _leaders(page: Page, problem: str) -> tuple[str, ...]:
+    losses = {m: page.cells[m, problem].losses for m in page.methods if (m, problem) in page.cells}
+    return lowest_and_level(losses, partial(_center, page))
+
+
 def _center(page: Page, losses: Array) -> float:
     """What the tables compare: the median of regrets, the mean of values."""
     return float(np.median(losses) if page.suite.regret else np.mean(losses))
 
 
-def _loss(page: Page, cell: Cell | None, best: float | None) -> str:
+def _loss(page: Page, cell: Cell | None, *, bold: bool = False) -> str:
     if cell is None:
         return NOTHING
     if page.suite.regret:
@@ -291,14 +306,14 @@ def _loss(page: Page, cell: Cell | None, best: float | None) -> str:
         text = f"{regret_text(middle)} [{regret_text(low)}, {regret_text(high)}]"
     else:
         text = mean_and_sd(float(np.mean(cell.losses)), float(np.std(cell.losses)))
-    if best is not None and _center(page, cell.losses) == best:
+    if bold:
         text = f"**{text}**"
     return text + _dagger(cell)
 
 
 def _dagger(cell: Cell) -> str:
     """The mark of runs that were stopped, with the evaluations they reached; else empty."""
-    stopped = [len(run.values) for run in cell.runs if run.status == "timeout"]
+    stopped = [run.evaluations for run in cell.runs if run.stopped]
     return f" †{np.mean(stopped):.4g}" if stopped else ""
 
 

@@ -1,4 +1,4 @@
-"""Comparing k methods over n problems: Friedman's test and Nemenyi's critical difference.
+"""Comparing methods: on one problem by their standard errors, over n problems by Friedman's and Nemenyi's tests.
 
 J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), Sec. 3.2.2. The blocks are the
 problems, each with one number per method. Seeds are not blocks: the runs of one problem are no independent evidence
@@ -7,7 +7,7 @@ about other problems, and counting them would make every difference look certain
     losses (n, k)  lower is better      R (k,)  average ranks, 1 is best
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,43 @@ from scipy import stats
 
 from cylbo.types import Array
 
-__all__ = ["ALPHA", "Comparison", "compare", "critical_difference", "friedman_p_value", "ranks"]
+__all__ = [
+    "ALPHA",
+    "LEVEL_RULE",
+    "Comparison",
+    "compare",
+    "critical_difference",
+    "friedman_p_value",
+    "lowest_and_level",
+    "ranks",
+]
 
 ALPHA = 0.05
+STANDARD_ERRORS = 2.0
+LEVEL_RULE = (
+    "Bold are the lowest and those level with it: a method whose mean is no more than two "
+    "standard errors of the difference higher, √(s²/n + t²/m) with the sample standard deviations s and t of n and m "
+    "runs. A method with a single run is not compared and not bold."
+)
+
+
+def lowest_and_level(losses: Mapping[str, Array], center: Callable[[Array], float]) -> tuple[str, ...]:
+    """The method with the lowest center, then those level with it, in the order given.
+
+    A method is level if its mean is at most two standard errors of the difference above that of the lowest. With
+    fewer than two runs there is no standard error, and a method is left out.
+    """
+    several = {name: runs for name, runs in losses.items() if len(runs) > 1}
+    if not several:
+        return ()
+    best = min(several, key=lambda name: float(center(several[name])))
+    level = [name for name in several if name != best and _is_level(several[best], several[name])]
+    return best, *level
+
+
+def _is_level(best: Array, other: Array) -> bool:
+    error = np.sqrt(np.var(best, ddof=1) / len(best) + np.var(other, ddof=1) / len(other))
+    return bool(np.mean(other) - np.mean(best) <= STANDARD_ERRORS * error)
 
 
 def ranks(losses: Array) -> Array:  # (n, k) -> (n, k)
