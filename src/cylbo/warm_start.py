@@ -11,7 +11,8 @@ from cylbo.box import Box
 from cylbo.checks import checked_numbers
 from cylbo.frame import Frame
 from cylbo.geometry import Array
-from cylbo.trial import Trial
+from cylbo.metadata import checked_metadata
+from cylbo.trial import History, Trial, checked_value, spelled
 
 __all__ = ["checked_earlier", "checked_trials", "earlier_trials"]
 
@@ -78,5 +79,10 @@ def _fields(trial: Trial, frame: Box | Frame, name: str) -> Fields:
     else:
         # Parameters that are new since then had their default
         x = frame.checked_point(frame.space.defaults | trial.params, name)
-    kept = ("value", "status", "std", "constraints", "reason", "metadata")
-    return {"x": x, **{field: getattr(trial, field) for field in kept}}
+    # A trial may have been made by hand, or changed with dataclasses.replace
+    fields = {"x": x, "status": trial.status, "metadata": checked_metadata(trial.metadata)}
+    if trial.status == "failed":
+        return {**fields, "reason": spelled(trial.reason), "constraints": ()}
+    constraints = History().checked_constraints(trial.constraints, trial)
+    std = History().checked_std(trial.std, trial)
+    return {**fields, "value": checked_value(trial.value, trial), "std": std, "constraints": constraints}
