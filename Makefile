@@ -9,7 +9,7 @@ run: .venv/.run  ## minimise the paper's 20-d Rosenbrock and draw it to demo.png
 	$(BIN)/cylbo demo
 
 test: .venv/.dev  ## all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --dist worksteal
 
 check: .venv/.dev  ## format, lint, types
 	$(BIN)/ruff format --check .

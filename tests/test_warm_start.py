@@ -92,6 +92,7 @@ def test_earlier_trials_may_be_in_another_space_with_new_parameters():
         cylbo.Optimizer(strict, trials=first.trials)
 
 
+HERE = np.array([0.0, 20.0, -4.5])
 BAD = {
     "a text": ("runs.csv", TypeError, "trials must be a list of cylbo.Trial, got 'runs.csv'"),
     "a number": (3, TypeError, "trials must be a list of cylbo.Trial, got 3"),
@@ -103,7 +104,25 @@ BAD = {
         [Trial(i, np.array([0.0, 20.0, -4.5]), 1.0, "done", constraints=(0.0,) * i) for i in range(3)],
         ValueError, r"as many constraints each, got 1 in trials\[1\] and 2 in trials\[2\]",
     ),
+    "made by hand without a value": ([Trial(0, HERE, status="done")], ValueError, "finite number, got nan for trial 0"),
+    "made by hand with a text": ([Trial(0, HERE, "1", "done")], TypeError, "one real number, got str '1' for trial 0"),
+    "made by hand with negative noise": (
+        [Trial(0, HERE, 1.0, "done", std=-1.0)], ValueError, "std >= 0, got -1.0 for trial 0"
+    ),
+    "made by hand with a broken constraint": (
+        [Trial(0, HERE, 1.0, "done", constraints=(math.nan,))], ValueError, r"constraints\[0\] to be a finite number"
+    ),
 }  # fmt: skip
+
+
+def test_trials_made_by_hand_are_stored_as_those_of_a_run(path):
+    trials = [
+        Trial(0, HERE, 1, "done", metadata={"loads": np.arange(2)}),
+        Trial(1, HERE, status="failed", reason=ValueError("folded")),
+    ]
+    make(path, trials=trials).close()
+    done, failed = cylbo.load(path).trials
+    assert (done.value, done.metadata, failed.reason) == (1.0, {"loads": [0, 1]}, "folded")
 
 
 @pytest.mark.parametrize(("trials", "error", "message"), BAD.values(), ids=BAD)

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cylbo.record.history import History, checked_value
+from cylbo.record.metadata import checked_metadata
 from cylbo.record.trial import Trial
+from cylbo.rendering import spelled
 from cylbo.space.box import Box
 from cylbo.space.checks import checked_numbers
 from cylbo.space.named import Frame
@@ -78,5 +81,10 @@ def _fields(trial: Trial, frame: Box | Frame, name: str) -> Fields:
     else:
         # Parameters that are new since then had their default
         x = frame.checked_point(frame.space.defaults | trial.params, name)
-    kept = ("value", "status", "std", "constraints", "reason", "metadata")
-    return {"x": x, **{field: getattr(trial, field) for field in kept}}
+    # A trial may have been made by hand, or changed with dataclasses.replace
+    fields = {"x": x, "status": trial.status, "metadata": checked_metadata(trial.metadata)}
+    if trial.status == "failed":
+        return {**fields, "reason": spelled(trial.reason), "constraints": ()}
+    constraints = History().checked_constraints(trial.constraints, trial)
+    std = History().checked_std(trial.std, trial)
+    return {**fields, "value": checked_value(trial.value, trial), "std": std, "constraints": constraints}
