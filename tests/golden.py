@@ -216,6 +216,12 @@ class Watched:
         cylbo.Optimizer.ask = self._ask
 
 
+def predicted_of(trial):
+    """What the model predicted, in this release or in one that called it info."""
+    said = trial.suggestion.to_json() if hasattr(trial, "suggestion") else trial.info
+    return said.get("predicted", math.nan)
+
+
 def made(name, short=10**9):
     """What a run is, to the last bit: points and how they came about, and what the model predicted of them."""
     return [
@@ -224,7 +230,7 @@ def made(name, short=10**9):
             "origin": str(trial.origin),
             "status": trial.status,
             "value": float(trial.value).hex(),
-            "predicted": float(trial.info.get("predicted", math.nan)).hex(),
+            "predicted": float(predicted_of(trial)).hex(),
         }
         for trial in RUNS[name](short)
     ]

@@ -326,14 +326,14 @@ def test_a_constraint_keeps_the_search_from_where_the_values_are_best(method):
 def test_the_chance_that_is_noted_is_that_of_all_limits_whatever_the_caution():
     x, c = halves(24, 20)
     data = known(x, c)
-    assert "chance" not in suggest(data, None, DOMAIN, CHEAP, rng()).info
+    assert "probability" not in suggest(data, None, DOMAIN, CHEAP, rng()).info
     data = dataclasses.replace(data, constraints=c[:, None], failed=halves(25, 6)[0], failed_lately=0.5)
     found = suggest(data, None, DOMAIN, CHEAP, rng())
     both, _ = learn_limits(data, {}, DOMAIN, CHEAP)
     plain = math.prod(math.exp(one.log_chance(found.x[None])[0] / one.caution) for one in both)
     assert len(both) == 2
     assert both[0].caution > 1.0
-    assert found.info["chance"] == pytest.approx(plain, rel=1e-9)
+    assert found.info["probability"] == pytest.approx(plain, rel=1e-9)
 
 
 @every_method
@@ -471,7 +471,16 @@ BAD = {
 def remembered(opt):
     """Everything the next ask depends on, and everything that is shown, to the last bit."""
     trials = [
-        (t.id, t.x.tobytes(), struct.pack("2d", t.value, t.std), t.status, t.origin, t.reason, t.constraints, t.info)
+        (
+            t.id,
+            t.x.tobytes(),
+            struct.pack("2d", t.value, t.std),
+            t.status,
+            t.origin,
+            t.reason,
+            t.constraints,
+            t.suggestion,
+        )
         for t in opt.trials
     ]
     states = {"": opt._memory.state, **opt._memory.limits}

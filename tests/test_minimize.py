@@ -641,8 +641,8 @@ def test_what_was_said_of_noise_and_budgets_reaches_the_search():
         with pytest.raises(TypeError, match="noisy must be True, False or None, got"):
             run(noisy=bad)
     result = run(noisy=False, max_suggest_seconds=1e6, max_memory=1e12, budget=4)
-    assert [dict(trial.info).get("points") for trial in result.trials] == [None, None, 2, 3]
-    assert not any("points" in trial.info for trial in run(budget=4).trials)
+    assert [trial.suggestion.to_json().get("points") for trial in result.trials] == [None, None, 2, 3]
+    assert not any(trial.suggestion.points is not None for trial in run(budget=4).trials)
 
 
 # ---- repeatability

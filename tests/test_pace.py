@@ -731,7 +731,7 @@ def test_a_budget_may_be_any_positive_number(clock, tmp_path, seconds, memory):
     with opt:
         for i in range(4):
             told(opt, opt.ask(), i)
-    assert dict(opt.trials[-1].info).items() >= {"points": 3, "fit_points": 3, "candidates": 1.0}.items()
+    assert opt.trials[-1].suggestion.to_json().items() >= {"points": 3, "fit_points": 3, "candidates": 1.0}.items()
 
 
 def test_a_budget_of_another_precision_can_be_stored(clock, tmp_path):
@@ -742,7 +742,7 @@ def test_a_budget_of_another_precision_can_be_stored(clock, tmp_path):
     # 32 + 5 * 8 + 2 candidates, each a prediction from two data, in 15 percent of the time
     share = 0.15 * 1e-6 / (74 * COST.candidate * (2 / 300) ** 2)
     assert 0.02 < share < 1.0
-    assert cylbo.load(tmp_path / "run.db").trials[2].info["candidates"] == pytest.approx(share, rel=1e-6)
+    assert cylbo.load(tmp_path / "run.db").trials[2].suggestion.candidates == pytest.approx(share, rel=1e-6)
 
 
 # ---- memory
@@ -769,17 +769,17 @@ def test_an_ask_keeps_to_its_bytes():
     peak, trial = peak_of_an_ask(40e6)
     assert peak < 40e6
     assert trial.origin == "model"
-    assert 50 < trial.info["points"] < 801
+    assert 50 < trial.suggestion.points < 801
     unlimited, trial = peak_of_an_ask(None)
     assert unlimited > 40e6  # or there was nothing to keep to
-    assert not PLANNED & set(trial.info)
+    assert not PLANNED & set(trial.suggestion.to_json())
 
 
 # ---- what a run is a function of
 
 
 def bits(trials):
-    return [(trial.x.tobytes(), trial.origin, dict(trial.info)) for trial in trials]
+    return [(trial.x.tobytes(), trial.origin, trial.suggestion.to_json()) for trial in trials]
 
 
 def run(n=9, **options):
@@ -805,7 +805,7 @@ def test_with_seconds_to_spare_the_points_are_those_without_a_budget(clock):
     assert [trial.x.tobytes() for trial in free] == [trial.x.tobytes() for trial in hurried]
     for a, b in zip(free, hurried, strict=True):
         planned = {"points": b.id, "fit_points": b.id, "candidates": 1.0} if b.id >= 2 else {}
-        assert b.info == {**a.info, **planned}
+        assert b.suggestion.to_json() == {**a.suggestion.to_json(), **planned}
 
 
 @pytest.mark.parametrize(
@@ -834,6 +834,6 @@ def test_an_info_says_what_there_was_room_for(monkeypatch):
     wound(monkeypatch)
     monkeypatch.setattr(pace, "FEWEST_POINTS", 4)
     for trial in run(max_memory=1)[4:]:
-        assert (trial.info["points"], trial.info["fit_points"], trial.info["candidates"]) == (4, 4, 1.0)
+        assert (trial.suggestion.points, trial.suggestion.fit_points, trial.suggestion.candidates) == (4, 4, 1.0)
     for trial in run(max_suggest_seconds=1e-9)[4:]:
-        assert (trial.info["points"], trial.info["fit_points"], trial.info["candidates"]) == (4, 4, 0.02)
+        assert (trial.suggestion.points, trial.suggestion.fit_points, trial.suggestion.candidates) == (4, 4, 0.02)

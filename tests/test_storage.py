@@ -60,7 +60,7 @@ def bits(trials):
     def told(t):
         return np.array([t.value, t.std, *t.constraints]).tobytes()
 
-    return [(t.id, t.x.tobytes(), told(t), t.status, t.origin, t.reason, repr(dict(t.info))) for t in trials]
+    return [(t.id, t.x.tobytes(), told(t), t.status, t.origin, t.reason, repr(t.suggestion.to_json())) for t in trials]
 
 
 def files(path):
@@ -1156,18 +1156,18 @@ def test_what_a_budget_left_room_for_comes_back(path, budget):
     stored = cylbo.load(path)
     assert bits(stored.trials) == bits(result.trials)
     for trial in stored.trials[2:]:
-        assert {"acquisition", "points", "fit_points", "candidates"} <= set(trial.info)
-        assert (trial.info["points"], trial.info["fit_points"]) == (trial.id, trial.id)
-    assert [dict(trial.info) for trial in stored.trials[:2]] == [{}, {}]
+        assert {"acquisition", "points", "fit_points", "candidates"} <= set(trial.suggestion.to_json())
+        assert (trial.suggestion.points, trial.suggestion.fit_points) == (trial.id, trial.id)
+    assert [trial.suggestion.to_json() for trial in stored.trials[:2]] == [{}, {}]
 
 
 def test_a_run_may_go_on_with_another_budget(path):
     # It is no part of what the run is about, and another machine may need another one
     run(budget=3, storage=path, noisy=False, max_memory=1e9)
     result = run(budget=5, storage=path, noisy=False, resume=True)
-    assert ["points" in trial.info for trial in result.trials] == [False, False, True, False, False]
+    assert [trial.suggestion.points is not None for trial in result.trials] == [False, False, True, False, False]
     again = run(budget=6, storage=path, noisy=False, resume=True, max_suggest_seconds=1e6)
-    assert again.trials[-1].info["points"] == 5
+    assert again.trials[-1].suggestion.points == 5
 
 
 def test_a_run_that_goes_on_is_as_well_as_it_was(path):

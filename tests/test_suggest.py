@@ -750,7 +750,7 @@ def test_a_search_that_keeps_close_to_a_point_stays_within_reach_of_it(monkeypat
         found = suggest(data, None, DOMAIN, sheltered(3), rng(seed))
         assert found.rung == "model"
         assert (np.abs(found.x - data.x[3]) <= suggest_room.REACH + 1e-12).all()
-        assert found.info["reach"] == suggest_room.REACH
+        assert found.info["trust_radius"] == suggest_room.REACH
     away = np.abs(np.concatenate(kept) - data.x[3])
     assert (away <= suggest_room.REACH + 1e-12).all()
     assert np.median(away) < 0.5 * suggest_room.REACH  # about points within reach, not clipped from far away

@@ -33,31 +33,53 @@ def test_ids_count_from_zero(history):
     assert len(history) == 3
 
 
-def test_what_a_trial_says_of_itself_cannot_be_changed(history):
+def test_metadata_cannot_be_changed(history):
     given = {"predicted": 1.0}
-    trial = history.keep(history.new(np.zeros(2), info=given))
+    trial = history.keep(history.new(np.zeros(2), metadata=given))
     given["predicted"] = 2.0
     for change in (
-        lambda info: info.__setitem__("predicted", 3.0),
-        lambda info: info.__delitem__("predicted"),
-        lambda info: info.__ior__({"predicted": 3.0}),
-        lambda info: info.update(predicted=3.0),
-        lambda info: info.setdefault("other", 3.0),
-        lambda info: info.pop("predicted"),
-        lambda info: info.popitem(),
-        lambda info: info.clear(),
+        lambda kept: kept.__setitem__("predicted", 3.0),
+        lambda kept: kept.__delitem__("predicted"),
+        lambda kept: kept.__ior__({"predicted": 3.0}),
+        lambda kept: kept.update(predicted=3.0),
+        lambda kept: kept.setdefault("other", 3.0),
+        lambda kept: kept.pop("predicted"),
+        lambda kept: kept.popitem(),
+        lambda kept: kept.clear(),
     ):
-        with pytest.raises(TypeError, match="cannot be changed; work on dict"):
-            change(trial.info)
+        with pytest.raises(TypeError, match="cannot be changed; work on a copy"):
+            change(trial.metadata)
     for other in (
         trial,
         copy.deepcopy(trial),
         pickle.loads(pickle.dumps(trial)),
         dataclasses.replace(trial, value=1.0),
     ):
-        assert other.info == {"predicted": 1.0}
+        assert other.metadata == {"predicted": 1.0}
         with pytest.raises(TypeError, match="cannot be changed"):
-            other.info["predicted"] = 3.0
+            other.metadata["predicted"] = 3.0
+
+
+def test_the_former_name_of_a_suggestion_says_what_it_is_called_now(history):
+    trial = history[0]
+    assert trial.suggestion == cylbo.Suggestion()
+    with pytest.raises(AttributeError, match=r"Trial\.info is called Trial\.suggestion since 0\.2"):
+        trial.info  # noqa: B018
+    with pytest.raises(AttributeError, match="'Trial' object has no attribute 'velue'"):
+        trial.velue  # noqa: B018
+
+
+def test_a_suggestion_is_numbers_that_come_back():
+    said = cylbo.Suggestion(predicted=1.5, probability=0.25, points=3)
+    assert said.to_json() == {"predicted": 1.5, "probability": 0.25, "points": 3}
+    assert cylbo.Suggestion.from_json(said.to_json()) == said
+    # As release 0.1 wrote it
+    assert cylbo.Suggestion.from_json({"chance": 0.25, "reach": 0.3}) == cylbo.Suggestion(
+        probability=0.25, trust_radius=0.3
+    )
+    for wrong in ({"luck": 1.0}, {"predicted": "1"}, {"predicted": True}):
+        with pytest.raises(ValueError, match="expected numbers called acquisition"):
+            cylbo.Suggestion.from_json(wrong)
 
 
 def test_a_trial_keeps_its_own_read_only_point(history):

@@ -26,6 +26,7 @@ from cylbo.errors import (
     UnknownTrialError,
 )
 from cylbo.methods import DEFAULT, METHODS, PAPER
+from cylbo.record.suggestion import Suggestion
 from cylbo.record.trial import Trial
 from cylbo.run.health import Health
 from cylbo.run.minimize import load, minimize
@@ -57,6 +58,7 @@ __all__ = [
     "Space",
     "SpaceExhaustedError",
     "StorageError",
+    "Suggestion",
     "Trial",
     "TrialClosedError",
     "UnknownTrialError",

@@ -14,7 +14,8 @@ DEEPEST = 50  # containers inside one another; more is a list that contains itse
 def checked_metadata(metadata: object) -> dict[str, Any]:
     """An own copy of a dict of JSON values; NumPy's numbers and arrays become those of Python.
 
-    NaN and infinity are kept, although the JSON of other programs does not know them.
+    NaN and infinity are kept in the file of a run, although JSON does not know them; `Result.to_json` writes null
+    for NaN, and 1e999, which is read as infinity.
     """
     if metadata is None:
         return {}

@@ -9,6 +9,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from cylbo.record.suggestion import Suggestion
 from cylbo.rendering import Point, Rows, html_table, one_line, point_rows, shown, shown_point, spelled
 from cylbo.types import Array, Status
 
@@ -28,7 +29,7 @@ class _ReadOnly(dict[str, Any]):
     """A dict that refuses every change and, unlike a `MappingProxyType`, can be pickled."""
 
     def _refuse(self, *_: object, **__: object) -> Never:
-        raise TypeError("what a trial says of itself cannot be changed; work on dict(trial.info).")
+        raise TypeError("metadata of a trial cannot be changed; work on a copy, such as dict(trial.metadata).")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
@@ -80,8 +81,8 @@ class Trial:
         std: The standard deviation of the noise in the value; it is NaN if it was not told.
         constraints: The numbers that were told with the value. A constraint is kept where its
             number is <= 0.
-        info: What the suggestion was made of, a read-only dict of numbers; `Optimizer.health` sums
-            them up.
+        suggestion: What the search said of the point, a `cylbo.Suggestion`; `Optimizer.health` sums
+            it up.
         metadata: What the user keeps with the trial, a read-only dict of JSON values.
         to_params: The function that gives `x` its names; it is None in a box without names.
 
@@ -96,13 +97,17 @@ class Trial:
     reason: str = ""
     std: float = math.nan
     constraints: tuple[float, ...] = ()
-    info: Mapping[str, Any] = field(default_factory=dict)
+    suggestion: Suggestion = field(default_factory=Suggestion)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     to_params: Callable[[Array], dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "info", _ReadOnly(self.info))
         object.__setattr__(self, "metadata", _read_only(self.metadata))
+
+    def __getattr__(self, name: str) -> Never:
+        if name == "info":
+            raise AttributeError("Trial.info is called Trial.suggestion since 0.2: write trial.suggestion.predicted.")
+        raise AttributeError(f"'Trial' object has no attribute {name!r}")
 
     @property
     def params(self) -> dict[str, Any] | None:

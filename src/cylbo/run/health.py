@@ -128,16 +128,17 @@ class Health:
 def examined(trials: Sequence[Trial], known: Known, state: State, space: Box | Frame, config: Method) -> Health:
     """The report on a run."""
     domain = space.domain
-    lately = [trial for trial in trials if trial.info][-LATELY:]
+    lately = [trial for trial in trials if trial.suggestion.acquisition is not None][-LATELY:]
     points = space.to_ball(np.array([trial.x for trial in lately]).reshape(len(lately), space.dim))
     near = ON_BOUND * (domain.high - domain.low)
     low, high = domain.project(np.stack([domain.low, domain.high]))  # where the outermost integers are
     on_bounds = (points <= low + near) | (points >= high - near)
     if isinstance(space, Frame):
         on_bounds = on_bounds[:, space.space.ordered]
-    spread = [trial.info["spread"] for trial in lately if "spread" in trial.info]
-    moved = [trial.info["displacement"] for trial in lately if "displacement" in trial.info]
-    chances = [trial.info["chance"] for trial in lately if "chance" in trial.info]
+    said = [trial.suggestion for trial in lately]
+    spread = [each.spread for each in said if each.spread is not None]
+    moved = [each.displacement for each in said if each.displacement is not None]
+    chances = [each.probability for each in said if each.probability is not None]
     asked = [trial for trial in trials if trial.origin not in ELSEWHERE]
     report = Health(
         evaluations=len(known.y),
@@ -207,7 +208,7 @@ def _warnings(report: Health, lately: Sequence[Trial], known: Known) -> list[str
         found.append(
             f"{failed} of the last {len(lately)} evaluations failed: give bounds or constraints if you know them."
         )
-    kept_near = sum("reach" in trial.info for trial in lately)
+    kept_near = sum(trial.suggestion.trust_radius is not None for trial in lately)
     if lately and kept_near > OFTEN * len(lately):
         found.append(
             "noise hides most of what there is to see, so the search keeps close to a point that is good for certain: "

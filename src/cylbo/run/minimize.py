@@ -89,7 +89,7 @@ def minimize(
             best point is the one of which the model expects most.
         max_suggest_seconds: what a suggestion may take, about, see `Optimizer`.
         max_memory: bytes that a suggestion may take, about.
-        max_seconds: once the run has taken so long, no other evaluation begins; none is cut off.
+        max_seconds: once the run has taken so long, no other point is suggested; no evaluation is cut off.
         patience: end the run after so many successful evaluations in a row that were no better than the best one.
         callback: called as f(trial) or f(trial, optimizer) with every finished trial; ends the run by returning True
             or raising StopIteration.

@@ -36,7 +36,7 @@ def observed(history: History, frame: Box | Frame, *, noisy: bool | None) -> Kno
     # Of earlier evaluations, x0 and y0
     unknown = (np.nan,) * n_constraints
     chosen = [trial for trial in history.all if trial.status != "cancelled" and trial.origin != "added"]
-    guided = [trial for trial in chosen if "predicted" in trial.info]
+    guided = [trial for trial in chosen if trial.suggestion.predicted is not None]
     lately = [trial.status == "failed" for trial in chosen if trial.status != "open"][-LATELY:]
 
     return Known(
@@ -71,8 +71,8 @@ def recommended(
 
 def _surprise(trial: Trial) -> float:
     """By how many standard deviations the value lies above what was predicted."""
-    sd = trial.info.get("predicted_sd", 0.0)
-    return (trial.value - trial.info["predicted"]) / sd if sd > 0.0 else 0.0
+    predicted, sd = trial.suggestion.predicted, trial.suggestion.predicted_sd
+    return (trial.value - predicted) / sd if predicted is not None and sd else 0.0
 
 
 def _in_ball(trials: list[Trial], frame: Box | Frame) -> Array:  # -> (n, d)

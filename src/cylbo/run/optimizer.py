@@ -26,6 +26,7 @@ from cylbo.methods import METHODS, resolve_method, revision, stored_method, to_j
 from cylbo.numerics.threads import blas_threads
 from cylbo.record.history import History, checked_value
 from cylbo.record.metadata import checked_metadata
+from cylbo.record.suggestion import Suggestion
 from cylbo.record.trial import Trial, spelled
 from cylbo.rendering import described_optimizer
 from cylbo.run.checked import checked_budget, checked_path, checked_seed, framed
@@ -104,8 +105,8 @@ class Optimizer:
             noisy: whether one point may give different values. None finds out: when what separates the good values
                 may be noise, the best point is evaluated a second time, once.
             max_suggest_seconds: what an ask may take, about; data, candidates and climbs are cut down to it, and
-                `trial.info` says how. The points then depend on how fast the machine is. For methods that fit, as the
-                default does.
+                `trial.suggestion` says how. The points then depend on how fast the machine is. For methods that fit, as
+                the default does.
             max_memory: bytes that an ask may take, about, beside the data themselves; likewise.
             storage: a file in which every ask and tell is kept before it returns. One optimizer at a time may hold it;
                 `close` or the end of the process lets it go.
@@ -245,7 +246,7 @@ class Optimizer:
                 history, memory = self.history.copy(), self._memory
                 wanted = self._waiting[:1] if not self._given else []
             center = self.frame.center
-            info: Mapping[str, Any] = {}
+            said = Suggestion()
             if self._given:
                 x, origin = self._given[0], "given"
             elif wanted:
@@ -253,9 +254,9 @@ class Optimizer:
             elif not any(np.array_equal(trial.x, center) for trial in history.all if trial.status != "cancelled"):
                 x, origin = center, "center"
             else:
-                x, origin, memory, info = self._suggest(history, memory)
+                x, origin, memory, said = self._suggest(history, memory)
             with self._lock:
-                trial = self._new(x, origin=origin, seconds=time.perf_counter() - began, info=info)
+                trial = self._new(x, origin=origin, seconds=time.perf_counter() - began, suggestion=said)
                 if self._store is not None:
                     self._store.asked(trial, memory, wanted)
                 # Nothing has changed up to here, whatever went wrong. From here on an interrupt finds all of it changed
@@ -267,7 +268,7 @@ class Optimizer:
                 self._asked_at[trial.id] = time.perf_counter()
                 return trial
 
-    def _suggest(self, history: History, memory: Memory) -> tuple[Array, str, Memory, Mapping[str, Any]]:
+    def _suggest(self, history: History, memory: Memory) -> tuple[Array, str, Memory, Suggestion]:
         taken = _taken(history)
         if len(taken) >= self.frame.n_points:
             raise SpaceExhaustedError(f"all {self.frame.n_points} points of the space have been asked for.")
@@ -277,7 +278,7 @@ class Optimizer:
         with blas_threads(self.method.threads), np.errstate(all="ignore"):
             made = suggest(known, memory.state, self.frame.domain, self.method, rng, memory.limits, self._budget)
         x, origin = self.frame.to_user(made.x), str(made.rung)
-        info = dict(made.info)
+        said = Suggestion.from_json(dict(made.info))
         if made.rung == "repeated":
             # To the last bit
             x = history.of("done")[known.index(made.x)].x
@@ -285,11 +286,10 @@ class Optimizer:
             # Only rounding to user units can do that, or a space of few points
             x, origin = self.frame.unseen(taken, rng), "space-filling"
             # Those are of another point
-            for name in ("predicted", "predicted_sd"):
-                info.pop(name, None)
-        if "predicted" in info:
-            info["predicted"] *= history.sign
-        return x, origin, Memory(made.state, made.limits), info
+            said = dataclasses.replace(said, predicted=None, predicted_sd=None)
+        if said.predicted is not None:
+            said = dataclasses.replace(said, predicted=history.sign * said.predicted)
+        return x, origin, Memory(made.state, made.limits), said
 
     # ---- tell
 
@@ -422,7 +422,8 @@ class Optimizer:
 
     def _why_not(self, x: Array, waiting: Sequence[Waiting]) -> str | None:
         """Why a point need not be asked; None if there is no reason."""
-        there = [trial for trial in self.history.all if np.array_equal(trial.x, x)]
+        # Comparing one number first keeps this quick for thousands of trials
+        there = [trial for trial in self.history.all if trial.x[0] == x[0] and np.array_equal(trial.x, x)]
         if done := [trial for trial in there if trial.status == "done"]:
             if self._known().noisy:
                 return None

@@ -34,7 +34,7 @@ from cylbo.search.settings import Method
 from cylbo.space.domain import Domain
 from cylbo.types import Array
 
-__all__ = ["Rung", "Suggestion", "suggest"]
+__all__ = ["Proposal", "Rung", "suggest"]
 
 # How a point came about: before there is a model, by the model in full, as a random one because the model's first
 # suggestions disappointed, as an evaluated point that is worth a second look because values are noisy or may be, by the
@@ -50,7 +50,7 @@ REPEATS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Suggestion:
+class Proposal:
     """The next point, what the next round begins from, and how the point came about."""
 
     x: Array  # (d,)
@@ -68,39 +68,39 @@ def suggest(
     rng: Generator,
     limits: Mapping[str, Fits] = MappingProxyType({}),
     budget: Budget = UNLIMITED,
-) -> Suggestion:
+) -> Proposal:
     """The next point to evaluate. Never fails: where the model does, a simpler way is taken, and named."""
     began = time.perf_counter()
     # Nothing to fit: the authors' design after the centre is one uniform point of the box
     if len(known.y) < 2 or needs_initial_design(known, domain, config):
-        return Suggestion(random_point(known, domain, rng), state, limits, "random", {})
+        return Proposal(random_point(known, domain, rng), state, limits, "random", {})
     covering = needs_covering(known, domain, config)
     room = plan(budget, len(known.y), domain.dim, config, began)
     if budget != UNLIMITED:
         known, config = known.thinned(room.points), room.applied(config)
     if covering:
         kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
-        return Suggestion(random_point(known, domain, rng, kept), state, limits, "covering", {})
+        return Proposal(random_point(known, domain, rng, kept), state, limits, "covering", {})
     learned = config.learn(known, domain, state, config, rng, room.fit_until)
     kept, limits = learn_limits(known, limits, domain, config, room.limits_until)
     if config.repeats and learned.unsure and not known.settled:
         best = int(known.order[0])
         if known.is_new(known.x[[best]], repeat=True)[0]:
-            return Suggestion(known.x[best], learned.state, limits, "repeated", {})
+            return Proposal(known.x[best], learned.state, limits, "repeated", {})
     places = [domain] if learned.shelter is None else [domain.near(known.x[learned.shelter], REACH), domain]
     try:
         model = _Model(known, learned, kept, domain, config)
         x, info = model.maximize(places, rng, room.climb_until)
         again = model.more_telling(x)
     except (NotPositiveDefiniteError, _NoCandidateError):
-        return Suggestion(random_point(known, domain, rng), learned.state, limits, "space-filling", {})
+        return Proposal(random_point(known, domain, rng), learned.state, limits, "space-filling", {})
     if budget != UNLIMITED:
         learned_from = min(room.fit_points, room.points)
         info |= {"points": room.points, "fit_points": learned_from, "candidates": room.candidates}
     if again is not None:
-        return Suggestion(known.x[again], learned.state, limits, "repeated", info)
+        return Proposal(known.x[again], learned.state, limits, "repeated", info)
     rung: Rung = "last hyperparameters" if learned.failed else "model"
-    return Suggestion(x, learned.state, limits, rung, info | model.predicted(x))
+    return Proposal(x, learned.state, limits, rung, info | model.predicted(x))
 
 
 class _NoCandidateError(Exception):
@@ -170,7 +170,7 @@ class _Model:
         for domain in places[:-1]:  # near a point of a lattice there may be nothing new any more
             with contextlib.suppress(_NoCandidateError):
                 x, info = self._maximize(domain, rng, until)
-                return x, {**info, "reach": REACH}
+                return x, {**info, "trust_radius": REACH}
         return self._maximize(places[-1], rng, until)
 
     def _maximize(self, domain: Domain, rng: Generator, until: float) -> tuple[Array, dict[str, float]]:
@@ -211,7 +211,7 @@ class _Model:
             info["spread"] = float(values.max() - values.min())
         if self.limits:
             incautious = [dataclasses.replace(limit, caution=1.0) for limit in self.limits]
-            info["chance"] = float(np.exp(log_chance(incautious, x[None])[0]))
+            info["probability"] = float(np.exp(log_chance(incautious, x[None])[0]))
         return x, info
 
     def predicted(self, x: Array) -> dict[str, float]:  # (d,)

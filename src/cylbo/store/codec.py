@@ -8,6 +8,7 @@ import numpy as np
 
 from cylbo.model.beliefs import Form
 from cylbo.numerics.slice_sampler import Chain
+from cylbo.record.suggestion import Suggestion
 from cylbo.record.trial import Trial
 from cylbo.search.learn import Fits
 from cylbo.search.memory import Memory
@@ -35,7 +36,7 @@ def row_of(trial: Trial) -> tuple[object, ...]:
     """A trial as the cells of a row."""
     value = trial.value if trial.status == "done" else None
     std = None if math.isnan(trial.std) else trial.std
-    constraints, info, metadata = map(json.dumps, (trial.constraints, trial.info, trial.metadata))
+    constraints, info, metadata = map(json.dumps, (trial.constraints, trial.suggestion.to_json(), trial.metadata))
     about = (trial.status, trial.origin, trial.seconds, trial.reason)
     return trial.id, bits_of(trial.x), value, *about, std, constraints, info, metadata
 
@@ -78,7 +79,6 @@ def trial_of(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         and isinstance(told, list)
         and all(isinstance(c, float) and math.isfinite(c) for c in told)
         and isinstance(about, dict)
-        and all(type(number) in (int, float) for number in about.values())
         and isinstance(extra, dict)
     ):
         raise ValueError(f"trial {i} is not what it should be")
@@ -92,7 +92,7 @@ def trial_of(i: int, row: tuple[Any, ...], space: Box | Frame) -> Trial:
         reason,
         std=math.nan if std is None else std,
         constraints=tuple(told),
-        info=about,
+        suggestion=Suggestion.from_json(about),
         metadata=extra,
         to_params=space.params,
     )
