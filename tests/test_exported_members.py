@@ -160,3 +160,10 @@ def test_the_lab_imports_its_peers_only_to_run_them():
     program = f"import sys, cylbo.cli, cylbo.bench.worker; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_former_names_say_what_they_are_called_now():
+    with pytest.raises(AttributeError, match=r"has no attribute 'Config'; write cylbo\.Method"):
+        cylbo.Config  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Optimizer\.config is called Optimizer\.method since 0\.2"):
+        cylbo.Optimizer([(0, 1)]).config  # noqa: B018

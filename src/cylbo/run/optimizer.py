@@ -14,7 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Never, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -162,6 +162,11 @@ class Optimizer:
     def space(self) -> Space | Array:
         """What is searched, as it was passed: a `cylbo.Space`, or (d, 2) bounds."""
         return self.frame.bounds
+
+    @property
+    def config(self) -> Never:
+        """The former name of `method`."""
+        raise AttributeError("Optimizer.config is called Optimizer.method since 0.2.")
 
     @property
     def best(self) -> Trial | None:
