@@ -242,7 +242,7 @@ def bits(trial):
     """All that a trial is, to the last bit."""
     numbers = {name: packed(getattr(trial, name)) for name in ("value", "std", "seconds")}
     texts = {name: getattr(trial, name) for name in ("id", "status", "origin", "reason", "constraints")}
-    kept = {name: json.dumps(getattr(trial, name)) for name in ("info", "metadata")}
+    kept = {"suggestion": json.dumps(trial.suggestion.to_json()), "metadata": json.dumps(trial.metadata)}
     return {"x": trial.x.tobytes(), "params": repr(trial.params)} | kept | numbers | texts
 
 
@@ -545,7 +545,7 @@ class Session:
                 self._note("enqueue", self.opt.frame.params(x) if self.place.named else x.copy())
             self.check()
 
-    def point_of(self):
+    def _point(self):
         """A point of the place, or none; and which."""
         if self.rng.random() >= 0.3 * self.hostility:
             return self.place.point(), True
@@ -579,7 +579,7 @@ class Session:
                 trial.value = 0.0
         trials.clear()
 
-    def trial_of(self):
+    def _trial(self):
         """A trial or something else in its place, and which: open, closed or unknown."""
         rng, trials = self.rng, self.opt.trials
         bad = 0.15 * self.hostility

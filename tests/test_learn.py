@@ -64,8 +64,8 @@ class Calls:
     """Takes the place of a function, writes down its arguments and then calls it."""
 
     def __init__(self, monkeypatch, name):
-        self.function, self.arguments = getattr(cylbo.learn, name), []
-        monkeypatch.setattr(cylbo.learn, name, self)
+        self.function, self.arguments = getattr(cylbo.search.learn, name), []
+        monkeypatch.setattr(cylbo.search.learn, name, self)
 
     def __call__(self, *arguments, **options):
         self.arguments.append(arguments)
@@ -80,8 +80,8 @@ class Recorder:
 
     def __init__(self, monkeypatch, score=lambda n, form: 0.0):
         self.score, self.calls, self.found = score, [], 0
-        monkeypatch.setattr(cylbo.learn, "fit", self.fit)
-        monkeypatch.setattr(cylbo.learn, "at", self.at)
+        monkeypatch.setattr(cylbo.search.learn, "fit", self.fit)
+        monkeypatch.setattr(cylbo.search.learn, "at", self.at)
 
     def fit(self, evidence, starts, steps):
         self.calls.append((evidence, [start.copy() for start in starts], steps))
@@ -587,11 +587,11 @@ def test_good_for_certain_is_what_is_good_even_if_it_is_one_standard_deviation_w
     one = np.ones(1)
     predicted, uncertainty = np.array([0.0, -1.0, -0.2, -0.5, 0.3]), np.array([0.1, 2.0, 0.1, 0.5, 0.1])
     found = Fitted(one, Blend(np.ones(2)), Hyperparameters(one, one, one, one), y, predicted, uncertainty, 0.0, None)
-    monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
+    monkeypatch.setattr(cylbo.search.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
     assert fitted(known(x, y, exact=False), box(2), None, DEFAULT, np.random.default_rng(0)).shelter == 2
     assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).shelter is None  # it is not sure yet
     clear = dataclasses.replace(found, predicted=10.0 * predicted)
-    monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), clear))
+    monkeypatch.setattr(cylbo.search.learn, "fits_and_process", lambda *args, **options: (some_fits(), clear))
     assert fitted(known(x, y, exact=False), box(2), None, DEFAULT, np.random.default_rng(0)).shelter is None
 
 
@@ -600,7 +600,7 @@ def test_noise_that_hides_everything_is_suspected_early(monkeypatch, n):
     x, y = data(n=n, d=2)
     one = np.ones(1)
     found = Fitted(one, Blend(np.ones(2)), Hyperparameters(one, one, one, one), y, 0.1 * y, one, 0.0, None)
-    monkeypatch.setattr(cylbo.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
+    monkeypatch.setattr(cylbo.search.learn, "fits_and_process", lambda *args, **options: (some_fits(), found))
     assert fitted(known(x, y), box(2), None, DEFAULT, np.random.default_rng(0)).unsure == (n >= 5)
 
 
@@ -679,7 +679,7 @@ def without_density(*_arguments, **_options):
 def test_a_sampler_that_fails_leaves_the_last_hyperparameters_and_the_state(monkeypatch):
     first = learned(sampled, SAMPLERS[0])
     chain = first.state
-    monkeypatch.setattr(cylbo.learn, "sample", without_density)
+    monkeypatch.setattr(cylbo.search.learn, "sample", without_density)
     found = learned(sampled, SAMPLERS[0], chain)
     assert found.failed
     assert found.state is chain
@@ -695,7 +695,9 @@ def test_a_sampler_that_fails_at_first_leaves_the_initial_hyperparameters(monkey
     # in the burn-in, or after it
     left = [sample] * successes
     monkeypatch.setattr(
-        cylbo.learn, "sample", lambda *args, **options: (left.pop() if left else without_density)(*args, **options)
+        cylbo.search.learn,
+        "sample",
+        lambda *args, **options: (left.pop() if left else without_density)(*args, **options),
     )
     found = learned(sampled, SAMPLERS[0])
     _, y = data()
@@ -708,7 +710,7 @@ def test_a_sampler_that_fails_at_first_leaves_the_initial_hyperparameters(monkey
 def test_the_mean_of_the_last_round_is_brought_into_the_range_of_the_new_values(monkeypatch):
     chain = learned(sampled, SAMPLERS[0]).state
     outside = Chain(np.append(chain.theta[:-1], 1e6), chain.widths)
-    monkeypatch.setattr(cylbo.learn, "sample", without_density)
+    monkeypatch.setattr(cylbo.search.learn, "sample", without_density)
     found = learned(sampled, SAMPLERS[0], outside)
     assert found.h.mean.tolist() == [data()[1].max()]
     assert found.state is outside

@@ -222,7 +222,7 @@ def test_told_noise_counts_in_what_a_repeat_is_worth():
     assert model.observed >= told > 0.0
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suggest_room, "_worth", lambda gp, x, noise: seen.append(noise) or np.zeros(len(x)))
+        patch.setattr(suggest_room, "knowledge_gradient", lambda gp, x, noise: seen.append(noise) or np.zeros(len(x)))
         model.more_telling(np.zeros(2))
     assert seen == [model.observed]
 

@@ -96,7 +96,7 @@ def test_the_law_would_move_without_neals_acceptance_test(monkeypatch):
     law, log_density, support = LAWS["bimodal"]
     settings = {"n": 2000, "updates": 5}
     right = moved(law, log_density, support, 0.3, np.random.default_rng(2), **settings)
-    monkeypatch.setattr(cylbo.slice_sampler, "_reachable", lambda *_: True)
+    monkeypatch.setattr(cylbo.numerics.slice_sampler, "_reachable", lambda *_: True)
     wrong = moved(law, log_density, support, 0.3, np.random.default_rng(2), **settings)
     assert scipy.stats.kstest(right, law.cdf).pvalue > 0.01
     assert scipy.stats.kstest(wrong, law.cdf).pvalue < 1e-8
@@ -107,7 +107,7 @@ def test_any_limit_to_the_doublings_leaves_the_law_invariant(monkeypatch, name, 
     """Without doubling all depends on where the first interval lies about the point."""
     law, log_density, support = LAWS[name]
     for limit in (0, 1, 3):
-        monkeypatch.setattr(cylbo.slice_sampler, "MAX_DOUBLINGS", limit)
+        monkeypatch.setattr(cylbo.numerics.slice_sampler, "MAX_DOUBLINGS", limit)
         ends = moved(law, log_density, support, width, np.random.default_rng(3))
         assert scipy.stats.kstest(ends, law.cdf).pvalue > 1e-3
 

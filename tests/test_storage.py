@@ -617,7 +617,7 @@ def test_a_run_with_other_arguments_is_refused_and_the_file_left_as_it_is(path, 
 
 def test_a_named_method_is_not_another_one_of_that_name(path):
     make(path, method="default").close()
-    with pytest.raises(cylbo.StorageError, match=r'another method: "default", not \{"name": "default"'):
+    with pytest.raises(cylbo.StorageError, match="another method"):
         make(path, method=CHEAP)
     make(path, method=cylbo.DEFAULT).close()
 

@@ -18,6 +18,7 @@ from cylbo.model.blended import Blend, BlendedGP
 from cylbo.model.gp import Data
 from cylbo.numerics.slice_sampler import Chain
 from cylbo.search import learn as learn_room
+from cylbo.search import replicate
 from cylbo.search import suggest as suggest_room
 from cylbo.search.budget import UNLIMITED, Budget
 from cylbo.search.data import Known
@@ -603,7 +604,7 @@ def test_what_an_evaluation_is_worth_is_what_it_lowers_the_least_mean_by_on_aver
     """Against values drawn from the prediction, each of them added to the data and all means computed anew."""
     model, gp, points = process(noise=noise, seed=seed)
     x, y = gp.data.x, gp.data.y
-    found = suggest_room._worth(gp, points, noise)
+    found = replicate.knowledge_gradient(gp, points, noise)
 
     def means(data_x, data_y, at):
         """(k, d), (k, draws) -> (m, draws)"""
@@ -633,7 +634,7 @@ def test_a_point_is_evaluated_again_if_that_tells_more_than_a_new_one():
     means = model.gp.posterior(data.x).mean[0]
     assert again in np.argsort(means)[:10]
     points = np.concatenate([hopeless[None], data.x[np.argsort(means)[:10]]])
-    worth = suggest_room._worth(model.gp, points, model.observed)
+    worth = replicate.knowledge_gradient(model.gp, points, model.observed)
     assert again == np.argsort(means)[worth[1:].argmax()]
     # unless that is open, or failed, or not allowed, or nothing is noisy, or the method never does
     for change in (

@@ -162,6 +162,13 @@ def from_json(data: Mapping[str, Any]) -> Method:
     """
     if unknown := sorted(set(data) - {field.name for field in dataclasses.fields(Method)}):
         raise ValueError(f"a method of this release has no {', '.join(unknown)}")
+    try:
+        return _from_json(data)
+    except (TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"it is no method: {error}") from error
+
+
+def _from_json(data: Mapping[str, Any]) -> Method:
     found: dict[str, Any] = {}
     for name, part in data.items():
         if name in CHOICES:
