@@ -1,4 +1,4 @@
-"""The methods that come as packages: SMAC, hyperopt, Optuna, pycma."""
+"""The methods that come as packages: SMAC, hyperopt, Optuna, pycma, COBYQA, Py-BOBYQA and Nevergrad."""
 
 import importlib.util
 import json
@@ -12,15 +12,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cylbo.bench.methods import cma, hyperopt, optuna, smac, sobol
+from cylbo.bench.methods import cma, hyperopt, local, nevergrad, optuna, smac, sobol
 from cylbo.bench.objective import Objective
 
-for package in ("smac", "hyperopt", "optuna", "torch", "cma"):
+for package in ("smac", "hyperopt", "optuna", "torch", "cma", "pybobyqa", "nevergrad"):
     pytest.importorskip(package)
 
-METHODS = {m.name: m for family in (smac, hyperopt, optuna, cma) for m in family.METHODS}
-# Enough to leave each method's random start behind: a quarter of the budget, 20, 10, 10 and none
+FAMILIES = (smac, hyperopt, optuna, cma, local, nevergrad)
+METHODS = {m.name: m for family in FAMILIES for m in family.METHODS}
+# Enough to leave each method's random start behind: a quarter of the budget, 20, 10, 10 and none. COBYQA has a
+# restart within its budget; the others of the last line have none, and so nothing random.
 BUDGETS = {"smac": 12, "tpe": 24, "optuna-gp": 13, "optuna-tpe": 14, "cma": 40}
+BUDGETS |= {"cobyqa": 30, "bobyqa": 30, "ngopt": 30}
+SAME_FOR_ALL_SEEDS = ("bobyqa", "ngopt")
 EACH = pytest.mark.parametrize("name", BUDGETS)
 
 
@@ -67,20 +71,18 @@ def test_the_seed_alone_decides_and_nothing_is_written_printed_or_changed(name, 
     assert capfd.readouterr() == ("", "")
     assert global_state() == before
     assert {key: logging.getLogger(key).level for key in levels} == levels
-    assert finished(name, 1).values[1:] != values[1:]
+    assert (finished(name, 1).values[1:] == values[1:]) is (name in SAME_FOR_ALL_SEEDS)
 
 
 def test_a_fresh_process_with_other_string_hashes_repeats_every_run_in_silence():
     # SMAC orders its local searches by hash; and only here do messages reach the real streams, past pytest's handlers
     program = f"""
 import json
-from cylbo.bench.methods import cma, hyperopt, optuna, smac
+from cylbo.bench.methods import METHODS
 from cylbo.bench.objective import Objective
-runs = {{m.name: Objective(lambda x: float(sum((x - 0.4) ** 2)), 3, {BUDGETS}[m.name])
-        for family in (smac, hyperopt, optuna, cma) for m in family.METHODS}}
-for family in (smac, hyperopt, optuna, cma):
-    for m in family.METHODS:
-        m.spend(runs[m.name], 0)
+runs = {{name: Objective(lambda x: float(sum((x - 0.4) ** 2)), 3, budget) for name, budget in {BUDGETS}.items()}}
+for name, objective in runs.items():
+    METHODS[name].spend(objective, 0)
 print(json.dumps({{name: [p.tolist() for p in o.points] for name, o in runs.items()}}))
 """
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
@@ -111,7 +113,11 @@ def test_one_dimension_and_small_budgets_are_spent_too(name, budget):
 
 
 @pytest.mark.parametrize(
-    ("name", "budget"), [("smac", 40), ("tpe", 100), ("optuna-gp", 30), ("optuna-tpe", 100), ("cma", 100)]
+    ("name", "budget"),
+    [
+        *(("smac", 40), ("tpe", 100), ("optuna-gp", 30), ("optuna-tpe", 100), ("cma", 100)),
+        *(("cobyqa", 100), ("bobyqa", 100), ("ngopt", 100)),
+    ],
 )
 def test_each_finds_an_optimum_beside_the_centre_better_than_sobol(name, budget):
     points = Objective(sphere, 10, budget)
@@ -145,8 +151,27 @@ def test_cma_leaves_the_global_generator_alone_in_many_dimensions_too():
 
 @EACH
 def test_a_missing_package_is_named_as_pip_knows_it(name, monkeypatch):
-    pip_names = {"smac": "smac", "tpe": "hyperopt", "optuna-gp": "optuna", "optuna-tpe": "optuna", "cma": "cma"}
+    imported = {"tpe": "hyperopt", "optuna-gp": "optuna", "optuna-tpe": "optuna", "bobyqa": "pybobyqa"}
+    imported = imported.get(name, "nevergrad" if name == "ngopt" else name)
     assert METHODS[name].missing == ()
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == pip_names[name] else find(n))
-    assert METHODS[name].missing == (pip_names[name],)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == imported else find(n))
+    assert METHODS[name].missing == {"cobyqa": (), "bobyqa": ("Py-BOBYQA",)}.get(name, (imported,))
+
+
+def test_cobyqa_begins_again_at_a_random_point_when_it_has_converged():
+    points = {tuple(finished("cobyqa", seed).points[-1]) for seed in range(2)}
+    assert len(points) == 2
+    # A bowl is a quadratic function: it takes 2 d + 1 points to know it, and few more to end at its lowest point
+    assert min(finished("cobyqa", 0).values[:20]) < 1e-10
+
+
+def test_bobyqa_goes_on_after_it_has_converged_in_a_way_that_the_seed_decides():
+    same, again, other = (run("bobyqa", dim=1, budget=600, seed=s) for s in (0, 0, 1))
+    assert same.values == again.values != other.values
+    assert np.abs(other.points).max() <= 1.0
+
+
+def test_ngopt_names_the_budget_beyond_which_it_cannot_be_repeated():
+    with pytest.raises(ValueError, match="at most 50 evaluations per dimension, got 151 in 3 dimensions"):
+        run("ngopt", budget=151)

@@ -9,10 +9,10 @@ import matplotlib as mpl
 import numpy as np
 
 mpl.use("Agg")
+from cylbo.model.polar import polar
 from matplotlib import pyplot as plt
 
 from cylbo.model.kernel import kumaraswamy
-from cylbo.model.polar import polar
 
 rng = np.random.default_rng(4)
 R = np.sqrt(2.0)

@@ -57,7 +57,9 @@ PAPER_BUDGETS = {20: 200, 50: 400, 100: 600}  # Sec. 4.1
 ADDITIVE = tuple(f"additive-{p}" for p in (1, 2, 4, 6, 10))
 OURS = ("default", "paper", "matern")
 PAPER_ROWS = ("smac", "tpe", "spearmint", "spearmint+", *ADDITIVE, "elastic", "matern", "paper")
-TODAY = ("botorch", "turbo", "saasbo", "spherical", "cma", "optuna-gp", "optuna-tpe", "sobol")
+# Without a Gaussian process: evolution strategies and local quadratic or linear models
+DIRECT = ("cma", "cobyqa", "bobyqa", "ngopt")
+TODAY = ("botorch", "turbo", "saasbo", "spherical", *DIRECT, "optuna-gp", "optuna-tpe", "sobol")
 
 SUITES: dict[str, Suite] = {
     suite.name: suite
@@ -119,7 +121,11 @@ SUITES: dict[str, Suite] = {
                 "hartmann6-sparse",
             ),
             {20: 200, 100: 600},
-            (*OURS, "botorch", "turbo", "spherical", "cma", "optuna-gp", "optuna-tpe", "tpe", "smac", "sobol"),
+            (
+                *OURS,
+                *("botorch", "turbo", "spherical", *DIRECT),
+                *("optuna-gp", "optuna-tpe", "tpe", "smac", "sobol"),
+            ),
             open=True,
             regret=True,
         ),
@@ -129,7 +135,7 @@ SUITES: dict[str, Suite] = {
             "The 24 functions of a suite that nobody here wrote.",
             tuple(f"bbob-largescale-f{k}" for k in range(1, 25)),
             {40: 400},
-            (*OURS, "botorch", "turbo", "cma", "optuna-gp", "sobol"),
+            (*OURS, "botorch", "turbo", *DIRECT, "optuna-gp", "sobol"),
             open=True,
             regret=True,
         ),

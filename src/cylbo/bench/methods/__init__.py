@@ -6,6 +6,8 @@ from cylbo.bench.methods import (
     cma,
     elastic,
     hyperopt,
+    local,
+    nevergrad,
     optuna,
     ours,
     smac,
@@ -18,7 +20,22 @@ from cylbo.bench.methods.method import Method
 
 __all__ = ["METHODS", "Method", "method"]
 
-FAMILIES = (ours, smac, hyperopt, spearmint, additive, elastic, botorch, turbo, spherical, cma, optuna, sobol)
+FAMILIES = (
+    ours,
+    smac,
+    hyperopt,
+    spearmint,
+    additive,
+    elastic,
+    botorch,
+    turbo,
+    spherical,
+    cma,
+    local,
+    nevergrad,
+    optuna,
+    sobol,
+)
 
 METHODS: dict[str, Method] = {m.name: m for family in FAMILIES for m in family.METHODS}
 

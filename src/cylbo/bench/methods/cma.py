@@ -1,13 +1,12 @@
 """CMA-ES with restarts: what a method without a model reaches with the same evaluations."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cylbo.bench.methods.global_generator import kept
 from cylbo.bench.methods.method import Method
 from cylbo.bench.objective import Objective
 
@@ -41,22 +40,12 @@ def search(objective: Objective, seed: int, *, initial_step: float = INITIAL_STE
         while not strategy.stop():
             points = strategy.ask()
             values = [objective(x) for x in points]
-            with _unseen_checks():
+            # In hundreds of dimensions pycma checks sums of its own, drawn with NumPy's global generator, and may warn
+            with kept(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
                 strategy.tell(points, values)
         start = rng.uniform(-1.0, 1.0, objective.dim)
         options["popsize"] = POPULATION_GROWTH * strategy.popsize
-
-
-@contextmanager
-def _unseen_checks() -> Iterator[None]:
-    """In hundreds of dimensions pycma checks sums of its own, drawn with NumPy's global generator, and may warn."""
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
 
 
 METHODS = (Method("cma", "CMA-ES", "Hansen 2016, Auger and Hansen 2005 (cma)", search, (("cma", "cma"),)),)
