@@ -91,7 +91,7 @@ def known_minimum(problem: str, dim: int, seed: int) -> float | None:
 
 def _belongs(run: Run, suite: Suite, suites: Sequence[Suite]) -> bool:
     """An open suite shows all methods, and other dimensions and budgets too unless they are those of another suite."""
-    problem, dim, budget, method, _ = run.key
+    problem, dim, budget, method, *_ = run.key
     own = {each.name for each in suites if problem in each.problems and each.budgets.get(dim) == budget}
     if suite.open:
         return problem in suite.problems and (not own or suite.name in own)
@@ -242,7 +242,7 @@ def _machines(runs: Sequence[Run]) -> list[str]:
 
 def _failure(run: Run) -> list[str]:
     """A failed run by the last line of its traceback, which unfolds to all of it."""
-    problem, dim, _, method, seed = run.key
+    problem, dim, _, method, seed, _ = run.key
     words = run.error.strip().splitlines() or ["no message"]
     summary = f"{label(method)} on {problem}, {dim} dimensions, seed {seed}: {words[-1].strip()}"
     # The blank line begins a block of its own for <pre>, which then may hold blank lines itself (CommonMark, Sec. 4.6)
