@@ -77,8 +77,8 @@ class Run:
 
     @property
     def best(self) -> float:
-        """The lowest value; NaN if there is none."""
-        return float(np.min(self.values)) if len(self.values) else float("nan")
+        """The lowest value, without those that are no numbers; NaN if there is none."""
+        return float(np.fmin.reduce(self.values, initial=np.nan))
 
 
 class Store:
