@@ -1,9 +1,9 @@
 """What each part of the default method is worth: variants of it on many problems, compared with one another.
 
-    python -m benchmarks.ablation --variants default ambition-0 isotropic --dims 20 --seeds 2 --jobs 2 --out runs.jsonl
+    python -m benchmarks.ablation --variants default ambition-0 isotropic --dims 20 --seeds 2 --jobs 2 --out runs.db
 
 The problems are the paper's functions, the suite `shifted` and those of COCO's bbob-largescale that tell variants
-apart. Finished runs are kept in the file and not repeated. The table shows, over all problems, the mean rank and the
+apart. Runs are made and kept as those of `cylbo bench run`. The table shows, over all problems, the mean rank and the
 geometric mean of the regret relative to the variants' average; a problem's regret is the geometric mean over seeds,
 none counted below a ten-thousandth. With two seeds differences in rank of a few tenths are noise.
 """
@@ -12,22 +12,28 @@ import argparse
 import dataclasses
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
 
+import cylbo
+from cylbo.bench import worker
 from cylbo.bench.functions import problem
+from cylbo.bench.methods import METHODS, Method
+from cylbo.bench.methods.ours import search
+from cylbo.bench.progress import carry_out
+from cylbo.bench.runner import TIME_LIMIT, plan
+from cylbo.bench.store import Key, Run, Store
 from cylbo.bench.suites import suite
 from cylbo.methods import DEFAULT
 from cylbo.model.beliefs import Form
-from cylbo.run.optimizer import Optimizer
-from cylbo.search.settings import Method
-
-from .pool import append_line, make_each, read_lines
 
 ISOTROPIC, STRETCHED, EFFECTS = Form(), Form(stretched=True), Form(stretched=True, effects=True)
 
-VARIANTS: dict[str, Method] = {
+VARIANTS: dict[str, cylbo.Method] = {
     "default": DEFAULT,
     "isotropic": dataclasses.replace(DEFAULT, forms=(ISOTROPIC,)),
     "stretched": dataclasses.replace(DEFAULT, forms=(STRETCHED,)),
@@ -45,18 +51,10 @@ PROBLEMS = (*suite("table1").problems, *suite("shifted").problems, *COCO)
 COCO_DIMENSIONS = (20, 40, 80, 160, 320, 640)
 SMALLEST_REGRET = 1e-4
 
-Key = tuple[str, str, int, int, int]  # variant, problem, dimension, evaluations, seed
-
-
-def regret(key: Key) -> float:
-    """What one run reached."""
-    variant, name, dim, budget, seed = key
-    f = problem(name, dim, instance=seed)
-    opt = Optimizer([(-1.0, 1.0)] * dim, seed=seed, method=VARIANTS[variant])
-    for _ in range(budget):
-        trial = opt.ask()
-        opt.tell(trial, float(f(trial.x)))
-    return min(trial.value for trial in opt.trials if trial.value is not None) - f.minimum
+METHODS.update(
+    (name, Method(name, name, "this library", partial(search, config=config))) for name, config in VARIANTS.items()
+)
+WORKER = (sys.executable, "-m", "benchmarks.ablation", "worker")
 
 
 def main() -> None:
@@ -68,33 +66,38 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("ablation.jsonl"))
+    parser.add_argument("--time-limit", type=float, default=TIME_LIMIT)
+    parser.add_argument("--out", type=Path, default=Path("ablation.db"))
     args = parser.parse_args()
-    keys: list[Key] = [
-        (variant, name, dim, args.budget, seed)
+    keys = [
+        Key(name, dim, args.budget, variant, seed)
         for seed in range(args.seeds)
         for dim in args.dims
         for name in args.problems
         if name not in COCO or dim in COCO_DIMENSIONS
         for variant in args.variants
     ]
-    found: dict[Key, float] = {tuple(key): value for key, value in read_lines(args.out)}
-    missing = [key for key in keys if key not in found]
+    with Store(args.out) as store:
+        missing = plan(keys, store, time_limit=args.time_limit, retry_failed=True).missing
+        console = Console(stderr=True)
+        carry_out(missing, store, console, jobs=args.jobs, threads=1, time_limit=args.time_limit, worker=WORKER)
+        runs = {run.key: run for run in store.runs()}
+    made = [runs[key] for key in keys if runs[key].status == "finished"]
+    print(comparison(regrets(made), args.variants))
+    failed = len(keys) - len(made)
+    sys.exit(f"{failed} runs did not finish; the same command makes those that failed again." if failed else 0)
 
-    def keep(key: Key, value: float) -> None:
-        found[key] = value
-        append_line([key, value], args.out)
 
-    failed = make_each("variants", regret, missing, keep, jobs=args.jobs)
-    print(comparison({key: found[key] for key in keys if key in found}, args.variants))
-    sys.exit(f"{failed} runs failed; the same command makes them again." if failed else 0)
+def regrets(runs: Iterable[Run]) -> dict[Key, float]:
+    """How far each run ended above the minimum."""
+    return {run.key: run.best - problem(run.key.problem, run.key.dim, run.key.seed).minimum for run in runs}
 
 
 def comparison(found: dict[Key, float], variants: list[str]) -> str:
     """A Markdown table of the variants, on the problems and seeds that all of them have runs of."""
     runs: dict[tuple[str, int, int], dict[str, float]] = defaultdict(dict)
-    for (variant, name, dim, _, seed), value in found.items():
-        runs[name, dim, seed][variant] = np.log(max(value, SMALLEST_REGRET))
+    for key, regret in found.items():
+        runs[key.problem, key.dim, key.seed][key.method] = np.log(max(regret, SMALLEST_REGRET))
     logs: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
     for (name, dim, _), row in runs.items():
         if len(row) == len(variants):
@@ -111,4 +114,7 @@ def comparison(found: dict[Key, float], variants: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["worker"]:
+        worker.main(sys.argv[2])
+    else:
+        main()

@@ -105,9 +105,8 @@ def seconds_of_botorch(x: Array, y: Array, seed: int) -> float:
 def seconds_of_optuna(x: Array, y: Array, seed: int) -> float:
     """One ask of the lab's GPSampler, after another that leaves its kernel parameters warm."""
     from optuna import create_study, create_trial
-    from optuna.distributions import BaseDistribution, FloatDistribution
 
-    box: dict[str, BaseDistribution] = {f"x{i}": FloatDistribution(-1.0, 1.0) for i in range(x.shape[1])}
+    box = optuna.distributions(x.shape[1])
     with optuna.silence():
         study = create_study(sampler=optuna.gaussian_process(seed))
         for point, value in zip(x[:-1], y[:-1], strict=True):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cylbo.bench import functions
+from cylbo.bench import problems
 from cylbo.bench.methods import METHODS
 from cylbo.bench.store import Key, Run, Store
-from cylbo.bench.suites import SUITES
+from cylbo.bench.suites import ALL
 from cylbo.cli import app
 
 
@@ -21,7 +21,7 @@ def bench(monkeypatch):
 def test_list_names_every_suite_method_and_function(bench):
     outcome = bench("list")
     assert outcome.exit_code == 0, outcome.output
-    for name in (*SUITES, *METHODS, *functions.PROBLEMS):
+    for name in (*ALL, *METHODS, *problems.NAMES):
         assert name in outcome.output
 
 
@@ -57,12 +57,14 @@ def test_the_suite_may_come_last(bench, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("run", "table7"), [*SUITES, "'table7'"]),
+        (("run", "table7"), [*ALL, "'table7'"]),
         (("run", "smoke", "--methods", "sobol", "magic"), ["'magic'", "default", "saasbo", "cma"]),
         (("run", "smoke", "--functions", "sphere"), ["'sphere'", "levy-rotated", "hartmann6-sparse"]),
         (("run", "table1", "--dims", 30), ["dimensions 20, 50, 100", "30"]),
         (("run", "table1", "--dims", 3, "--budget", 5), ["hartmann6 needs at least 6 dimensions", "3"]),
         (("run", "bbob", "--dims", 41, "--budget", 5), ["20, 40, 80", "41"]),
+        (("run", "noise", "--functions", "hartmann6, sd 0.2"), ["'hartmann6, sd 0.2'", "'hartmann6, sd 0.1'"]),
+        (("run", "engineering", "--dims", 30, 61, "--budget", 5, "--functions", "truss, 24"), ["got 30, 61"]),
         (("report", "none.db"), ["none.db", "cylbo bench run SUITE"]),
         (("run", "smoke", "--seeds", 0), ["--seeds"]),
         (("run", "smoke", "--out", "no/such/folder/r.db"), ["no/such/folder"]),
@@ -86,6 +88,22 @@ def test_a_missing_package_is_told_with_its_cure_and_the_others_run(bench, tmp_p
     assert "skipped cma: pip install cma" in outcome.output
     with Store(out) as store:
         assert {run.key.method for run in store.runs()} == {"sobol"}
+
+
+def test_practical_suites_are_run_like_the_others_and_say_whom_they_skip(bench, tmp_path):
+    out = tmp_path / "r.db"
+    arguments = ("--methods", "default", "cma", "--budget", 5, "--seeds", 1, "--out", out)
+    outcome = bench("run", "batches", "--functions", "levy-shifted", "--batches", 2, 4, *arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert "skipped cma: does not handle batches" in outcome.output
+    assert "default on levy-shifted 20-d seed 0, 4 at a time: best" in outcome.output
+    assert bench("run", "failures", "--functions", "levy, corner", *arguments).exit_code == 0
+    with Store(out) as store:
+        assert {(run.key.problem, run.key.batch) for run in store.runs()} == {
+            ("levy, corner", 1),
+            ("levy-shifted", 2),
+            ("levy-shifted", 4),
+        }
 
 
 def test_merge_takes_the_runs_of_other_files(bench, tmp_path):

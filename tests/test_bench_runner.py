@@ -108,6 +108,48 @@ def test_a_method_without_its_package_is_skipped_and_the_package_named(store, mo
     assert todo.missing == [SOBOL]
 
 
+def test_crashes_batches_and_recommended_points_are_kept(store):
+    crashing = Key("levy, half-space", 20, 24, "default", 0, 8)
+    noisy = Key("hartmann6, sd 0.5", 20, 12, "default", 1)
+    runs = make(store, crashing, noisy)
+    assert [run.error for run in runs.values()] == ["", ""]
+    values = runs[crashing].values
+    assert 0 < np.isnan(values).sum() < 24
+    assert runs[crashing].best == np.nanmin(values)
+    assert [n for n, _ in runs[noisy].recommended] == [10, 12]
+    # In 20 dimensions Hartmann6 is the mean over three blocks: between its minimum -3.32 and 0 without noise
+    assert all(-3.33 < value < 0 for _, value in runs[noisy].recommended)
+    assert runs[crashing].recommended == ()
+
+
+def test_a_run_on_models_of_scikit_learn_names_its_version(store):
+    tuned = Key("boosting, wine", 7, 2, "default", 0)
+    assert make(store, tuned)[tuned].environment["versions"]["scikit-learn"]
+
+
+def test_a_method_is_skipped_with_a_word_where_it_cannot_do_what_a_problem_asks(store):
+    keys = [Key("levy, corner", 20, 9, name, 0) for name in ("cma", "default")]
+    todo = plan([*keys, SOBOL._replace(batch=4)], store, time_limit=10.0)
+    assert todo.missing == [keys[1]]
+    assert todo.skipped == {"cma": "does not handle crashes", "sobol": "does not handle batches"}
+
+
+def test_practical_problems_are_run_in_their_own_dimension_alone():
+    keys = suite("engineering").keys(seeds=1, methods=["sobol"])
+    assert {(key.problem, key.dim) for key in keys} == {
+        (name, int(name.split(", ")[1])) for name in suite("engineering").problems
+    }
+    assert {key.problem for key in suite("engineering").keys(dims=[60])} == {"rover, 60", "lasso, 60"}
+    with pytest.raises(ValueError, match="expected a dimension that one of its problems has, got 61"):
+        suite("engineering").keys(dims=[61], budget=9)
+
+
+def test_batches_are_asked_for_by_size():
+    assert {key.batch for key in suite("batches").keys(seeds=1)} == {1, 2, 4, 8}
+    assert {key.batch for key in suite("batches").keys(seeds=1, batches=[8])} == {8}
+    assert {key.batch for key in suite("shifted").keys(seeds=1)} == {1}
+
+
 def test_suites_name_known_methods_problems_and_dimensions():
     for s in SUITES.values():
         assert set(s.methods) <= set(METHODS)

@@ -32,6 +32,35 @@ def test_a_run_comes_back_bit_by_bit(tmp_path):
     assert np.signbit(back.values[2])
 
 
+def test_runs_that_differ_in_their_batch_size_are_two_and_recommendations_come_back(tmp_path):
+    noisy = dataclasses.replace(RUN, key=RUN.key._replace(batch=8), recommended=((10, 1.0 / 3.0), (20, -0.5)))
+    with Store(tmp_path / "r.db") as store:
+        store.add(RUN, noisy)
+    with Store(tmp_path / "r.db") as store:
+        assert [(run.key.batch, run.recommended) for run in store.runs()] == [(1, ()), (8, noisy.recommended)]
+
+
+def test_a_file_from_before_there_were_batches_is_read_as_single_points(tmp_path):
+    path = tmp_path / "r.db"
+    with Store(path) as store:
+        store.add(RUN)
+    with sqlite3.connect(path) as earlier:
+        earlier.execute(
+            "CREATE TABLE old (problem, dim, budget, method, seed, status, 'values', seconds, error,"
+            " time_limit, environment)"
+        )
+        earlier.execute(
+            'INSERT INTO old SELECT problem, dim, budget, method, seed, status, "values", seconds, error,'
+            " time_limit, environment FROM runs"
+        )
+        earlier.execute("DROP TABLE runs")
+        earlier.execute("ALTER TABLE old RENAME TO runs")
+    earlier.close()
+    for _ in range(2):
+        with Store(path, create=False) as store:
+            assert same(store.runs()[0], RUN)
+
+
 def test_values_that_are_no_numbers_come_back_too(tmp_path):
     odd = dataclasses.replace(RUN, values=np.array([np.nan, np.inf, -np.inf]))
     with Store(tmp_path / "r.db") as store:

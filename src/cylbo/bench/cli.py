@@ -1,24 +1,21 @@
 """`cylbo bench`: list, run, merge, report."""
 
-import datetime
 import os
-import signal
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from typer.core import TyperCommand
 
-from cylbo.bench import functions
+from cylbo.bench import problems
 from cylbo.bench.methods import METHODS, method
-from cylbo.bench.runner import TIME_LIMIT, make_runs, plan
-from cylbo.bench.store import Key, Run, Store, StoreError
-from cylbo.bench.suites import SUITES, suite
+from cylbo.bench.progress import carry_out
+from cylbo.bench.runner import TIME_LIMIT, plan
+from cylbo.bench.store import Store, StoreError
+from cylbo.bench.suites import ALL, SUITES, suite
 from cylbo.bench.table import on_record
 
 __all__ = ["app"]
@@ -53,27 +50,28 @@ class _SpacedLists(TyperCommand):
 
 @app.command("list")
 def list_() -> None:
-    """Name all suites, functions and methods, and the packages that are missing."""
+    """Name all suites, problems and methods, and the packages that are missing."""
     suites = Table("suite", "dimensions", "methods", "what", title="Suites", title_justify="left")
-    for s in SUITES.values():
+    for s in ALL.values():
         suites.add_row(s.name, ", ".join(map(str, s.budgets)), str(len(s.methods)), s.description)
-    methods = Table("method", "label", "source", "missing packages", title="Methods", title_justify="left")
+    methods = Table("method", "label", "source", "handles", "missing packages", title="Methods", title_justify="left")
     for m in METHODS.values():
-        methods.add_row(m.name, m.label, m.source, escape(m.cure))
+        methods.add_row(m.name, m.label, m.source, ", ".join(sorted(m.handles)), escape(m.cure))
     console.print(suites)
     console.print(methods)
-    console.print("Functions: " + ", ".join(functions.PROBLEMS))
+    console.print("Problems: " + "; ".join(problems.NAMES))
 
 
 @app.command(cls=_SpacedLists)
 def run(
-    suite_name: Annotated[str, typer.Argument(metavar="SUITE", help=f"One of: {', '.join(SUITES)}.")],
+    suite_name: Annotated[str, typer.Argument(metavar="SUITE", help=f"One of: {', '.join(ALL)}.")],
     out: Annotated[Path, typer.Option(help="The SQLite file that keeps the runs.")] = Path("results.db"),
     methods: Annotated[list[str] | None, typer.Option(help="Methods instead of the suite's own.")] = None,
     functions_: Annotated[list[str] | None, typer.Option("--functions", help="Instead of the suite's own.")] = None,
     dims: Annotated[list[int] | None, typer.Option(help="Dimensions instead of all of the suite.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each, with seeds 0, 1, ...")] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations instead of the suite's.")] = None,
+    batches: Annotated[list[int] | None, typer.Option(min=1, help="Points at a time instead of the suite's.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = os.cpu_count() or 1,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
     time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds of a run; what it reached is kept.")] = TIME_LIMIT,
@@ -82,35 +80,26 @@ def run(
 ) -> None:
     """Make the runs of a suite that the file does not hold yet. Stop it whenever you like; the same command goes on."""
     try:
-        keys = suite(suite_name).keys(problems=functions_, methods=methods, dims=dims, seeds=seeds, budget=budget)
+        keys = suite(suite_name).keys(
+            problems=functions_, methods=methods, dims=dims, seeds=seeds, budget=budget, batches=batches
+        )
         for key in keys:
             method(key.method)
-            functions.check_dimension(key.problem, key.dim)
+            problems.check_problem(key.problem, key.dim)
         if known is not None:
             kept = on_record(known, time_limit=time_limit, retry_failed=retry_failed)
             on_file = len(keys)
-            keys = [key for key in keys if (key, 1) not in kept]
+            keys = [key for key in keys if (key._replace(batch=1), key.batch) not in kept]
             console.print(f"{on_file - len(keys)} runs are in {known} already.", soft_wrap=True)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with _open(out) as store:
         todo = plan(keys, store, time_limit=time_limit, retry_failed=retry_failed)
-        for name, cure in todo.skipped.items():
-            console.print(f"[yellow]skipped[/] {name}: {escape(cure)}")
+        for name, why in todo.skipped.items():
+            console.print(f"[yellow]skipped[/] {name}: {escape(why)}", soft_wrap=True)
         console.print(f"{len(todo.missing)} runs to make, {todo.finished} are in {out} already.", soft_wrap=True)
-        # A shell that starts us in the background has Ctrl-C ignored; `kill -INT` is to work there too
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            with _Bar(len(todo.missing), jobs) as bar:
-                make_runs(
-                    todo.missing,
-                    store,
-                    jobs=jobs,
-                    threads=threads,
-                    time_limit=time_limit,
-                    on_start=bar.begin,
-                    on_end=bar.end,
-                )
+            carry_out(todo.missing, store, console, jobs=jobs, threads=threads, time_limit=time_limit)
         except KeyboardInterrupt:
             console.print("Stopped. Finished runs are kept; the same command makes the others.")
             raise typer.Exit(130) from None
@@ -160,61 +149,3 @@ def _open(path: Path, *, create: bool = True) -> Store:
         return Store(path, create=create)
     except StoreError as error:
         raise typer.BadParameter(str(error)) from error
-
-
-class _Bar:
-    """A line per finished run, and below them the runs left and the expected end."""
-
-    def __init__(self, total: int, jobs: int) -> None:
-        self._bar = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[end]}"),
-            TextColumn("now: {task.fields[now]}"),
-            console=console,
-            transient=True,
-        )
-        self._task = self._bar.add_task("", total=total, end="", now="")
-        self._total, self._jobs, self._done = total, jobs, 0
-        self._began: dict[Key, float] = {}
-        self._spent = 0.0  # seconds of finished runs
-
-    def __enter__(self) -> "_Bar":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def begin(self, key: Key) -> None:
-        """A run has begun."""
-        self._began[key] = time.monotonic()
-        self._show()
-
-    def end(self, run: Run) -> None:
-        """A run has ended."""
-        seconds = time.monotonic() - self._began.pop(run.key)
-        self._spent += seconds
-        self._done += 1
-        colour = {"finished": "green", "timeout": "yellow", "failed": "red"}[run.status]
-        console.print(
-            f"[{colour}]{run.status:8}[/] {_named(run.key)}: best {run.best:.6g} "
-            f"after {len(run.values)} evaluations, {seconds:.0f} s",
-            soft_wrap=True,
-        )
-        self._bar.advance(self._task)
-        self._show()
-
-    def _show(self) -> None:
-        end = ""
-        if self._done:
-            left = (self._total - self._done) * self._spent / self._done / self._jobs
-            moment = datetime.datetime.now() + datetime.timedelta(seconds=left)
-            end = f"{self._total - self._done} left, ends about {moment:%H:%M}"
-        self._bar.update(self._task, end=end, now="; ".join(map(_named, self._began)))
-
-
-def _named(key: Key) -> str:
-    return f"{key.method} on {key.problem} {key.dim}-d seed {key.seed}"

@@ -69,12 +69,17 @@ def experiment_commands(experiment: Experiment, records: Sequence[Record]) -> li
         seeds, limit = max(r.key.seed for r in of_row) + 1, max(r.time_limit for r in of_row)
         methods.setdefault((seeds, limit), []).append(row)
     problems = [p for p in experiment.problems if p in {r.key.problem for r in records}]
-    words = ["python", "-m", "benchmarks.practical", experiment.name, "--budget", str(records[0].key.budget)]
-    words += ["--problems", *problems] if len(problems) < len(experiment.problems) else []
-    return [
-        shlex.join([*words, "--time-limit", f"{limit:g}", "--seeds", str(seeds), "--methods", *sorted(names)])
-        for (seeds, limit), names in methods.items()
-    ]
+    words = ["cylbo", "bench", "run", experiment.name, "--budget", str(records[0].key.budget)]
+    words += ["--functions", *problems] if len(problems) < len(experiment.problems) else []
+    lines = []
+    for (seeds, limit), names in methods.items():
+        chosen = ["--methods", *sorted(names)]
+        if len(experiment.batches) > 1:
+            # The rows of this experiment are batch sizes
+            sizes = sorted(int(name.removeprefix("q = ")) for name in names)
+            chosen = ["--batches", *map(str, sizes)]
+        lines.append(shlex.join([*words, "--time-limit", f"{limit:g}", "--seeds", str(seeds), *chosen]))
+    return [f"{line} --out results.db" for line in lines]
 
 
 CRASHING = tuple(

@@ -100,7 +100,7 @@ def _row(title: str, page: str, what: str, runs: Sequence[Record]) -> list[str]:
 
 
 def _failure(run: Record) -> str:
-    problem, dim, _, method, seed = run.key
+    problem, dim, _, method, seed, _ = run.key
     return "- " + escaped(f"{label(method)} on {problem}, {dim} dimensions, seed {seed}: {run.error or 'no message'}")
 
 

@@ -66,7 +66,7 @@ class Record:
     @property
     def order(self) -> tuple[object, ...]:
         """Where the record stands in the table."""
-        problem, dim, budget, method, seed = self.key
+        problem, dim, budget, method, seed, _ = self.key
         return problem, dim, budget, self.batch, method, seed
 
     @property
@@ -129,8 +129,8 @@ def recorded(run: Run, minimum: Minimum = known_minimum) -> Record:
     words = run.error.strip().splitlines()
     about = run.environment
     return Record(
-        key=run.key,
-        batch=1,
+        key=run.key._replace(batch=1),
+        batch=run.key.batch,
         status=run.status,
         time_limit=run.time_limit,
         evaluations=len(run.values),

@@ -61,7 +61,7 @@ def write_report(records: Sequence[Record], folder: Path, suites: Iterable[Suite
 
 def _belongs(run: Record, suite: Suite, suites: Sequence[Suite]) -> bool:
     """An open suite shows all methods, and other dimensions and budgets too unless they are those of another suite."""
-    problem, dim, budget, method, _ = run.key
+    problem, dim, budget, method, *_ = run.key
     own = {each.name for each in suites if problem in each.problems and each.budgets.get(dim) == budget}
     if suite.open:
         return problem in suite.problems and (not own or suite.name in own)

@@ -18,9 +18,12 @@ import numpy as np
 from cylbo.bench.methods import METHODS
 from cylbo.bench.store import Key, Run, Status, Store
 
-__all__ = ["TIME_LIMIT", "Plan", "make_runs", "plan"]
+__all__ = ["TIME_LIMIT", "WORKER", "Plan", "make_runs", "plan"]
 
 TIME_LIMIT = 1800.0  # seconds of a run, unless another limit is given
+
+# What makes the run that its last argument names
+WORKER = (sys.executable, "-m", "cylbo.bench.worker")
 
 # Everything that may start threads inside a run. OpenMP covers torch; numba and others follow it.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -31,11 +34,11 @@ class Plan(NamedTuple):
 
     missing: list[Key]  # runs to make
     finished: int  # runs that the store holds already
-    skipped: dict[str, str]  # method -> the command that installs what it lacks
+    skipped: dict[str, str]  # method -> why it cannot be run, or the command that installs what it lacks
 
 
 def plan(keys: Iterable[Key], store: Store, *, time_limit: float, retry_failed: bool = False) -> Plan:
-    """Sort the runs into those to make, those made before and those whose method lacks a package.
+    """Sort the runs into those to make, those made before and those whose method is not able to.
 
     A run that was stopped at a shorter time limit than this one is made again.
     """
@@ -46,9 +49,9 @@ def plan(keys: Iterable[Key], store: Store, *, time_limit: float, retry_failed: 
         or (run.status == "timeout" and run.time_limit >= time_limit)
         or (run.status == "failed" and not retry_failed)
     }
-    keys = list(keys)
-    skipped = {key.method: METHODS[key.method].cure for key in keys if METHODS[key.method].missing}
-    able = [key for key in keys if key.method not in skipped]
+    obstacles = {key: METHODS[key.method].obstacle(key.problem, key.batch) for key in keys}
+    skipped = {key.method: why for key, why in obstacles.items() if why}
+    able = [key for key, why in obstacles.items() if not why]
     missing = [key for key in able if key not in made]
     return Plan(missing, len(able) - len(missing), skipped)
 
@@ -60,11 +63,12 @@ def make_runs(
     jobs: int,
     threads: int,
     time_limit: float,
+    worker: Sequence[str] = WORKER,
     on_start: Callable[[Key], object] = lambda _: None,
     on_end: Callable[[Run], object] = lambda _: None,
 ) -> None:
     """Make the runs, `jobs` at a time with `threads` each; every one ends in the store, also when it failed."""
-    crew = _Crew(threads, time_limit)
+    crew = _Crew(threads, time_limit, worker)
     waiting = list(reversed(keys))
     with ThreadPoolExecutor(jobs) as pool:
         running: set[Future[Run]] = set()
@@ -86,8 +90,8 @@ def make_runs(
 class _Crew:
     """The processes at work."""
 
-    def __init__(self, threads: int, time_limit: float) -> None:
-        self._threads, self._time_limit = threads, time_limit
+    def __init__(self, threads: int, time_limit: float, worker: Sequence[str]) -> None:
+        self._threads, self._time_limit, self._worker = threads, time_limit, worker
         self._processes: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._dismissed = False
@@ -123,6 +127,7 @@ class _Crew:
             complaints.seek(0)
             last_words = complaints.read()[-4000:]
         evaluations = np.array([m for m in messages if isinstance(m, list)], dtype=float).reshape(-1, 2)
+        recommended = [m["recommended"] for m in messages if isinstance(m, dict) and "recommended" in m]
         told: dict[str, Any] = {name: value for m in messages if isinstance(m, dict) for name, value in m.items()}
         error = told.get("error", "")
         status: Status
@@ -140,6 +145,7 @@ class _Crew:
             error=error,
             time_limit=self._time_limit,
             environment=told.get("environment", {}),
+            recommended=tuple((n, value) for n, value in recommended),
         )
 
     def _start(self, key: Key, complaints: int) -> "subprocess.Popen[str]":
@@ -148,7 +154,7 @@ class _Crew:
             if self._dismissed:
                 raise RuntimeError("the runs were stopped.")
             process = subprocess.Popen(  # noqa: S603 - ourselves, with a key of ours, without a shell
-                [sys.executable, "-m", "cylbo.bench.worker", json.dumps(key)],
+                [*self._worker, json.dumps(key)],
                 stdin=subprocess.PIPE,  # never written: its end tells the worker that we are gone
                 stdout=subprocess.PIPE,
                 stderr=complaints,

@@ -23,16 +23,27 @@ APPLICATION_ID = 0x6379_6C62  # "cylb": tells our files from other SQLite files
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     problem TEXT NOT NULL, dim INTEGER NOT NULL, budget INTEGER NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
-    status TEXT NOT NULL, "values" TEXT NOT NULL, seconds TEXT NOT NULL, error TEXT NOT NULL,
-    time_limit REAL NOT NULL, environment TEXT NOT NULL,
-    PRIMARY KEY (problem, dim, budget, method, seed)
+    batch INTEGER NOT NULL, status TEXT NOT NULL, "values" TEXT NOT NULL, seconds TEXT NOT NULL, error TEXT NOT NULL,
+    time_limit REAL NOT NULL, environment TEXT NOT NULL, recommended TEXT NOT NULL,
+    PRIMARY KEY (problem, dim, budget, method, seed, batch)
 ) WITHOUT ROWID
 """
+# The columns of files made before there were batches and noise
+EARLIER = 'problem, dim, budget, method, seed, status, "values", seconds, error, time_limit, environment'
+UPGRADE = f"""
+BEGIN;
+ALTER TABLE runs RENAME TO earlier;
+{SCHEMA};
+INSERT INTO runs ({EARLIER}, batch, recommended) SELECT {EARLIER}, 1, '[]' FROM earlier;
+DROP TABLE earlier;
+COMMIT;
+"""  # noqa: S608 - constants of ours
 SELECT = """
-SELECT problem, dim, budget, method, seed, status, "values", seconds, error, time_limit, environment
-FROM runs ORDER BY problem, dim, budget, method, seed
+SELECT problem, dim, budget, method, seed, batch,
+       status, "values", seconds, error, time_limit, environment, recommended
+FROM runs ORDER BY problem, dim, budget, method, seed, batch
 """
-INSERT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class StoreError(CylboError, ValueError):
@@ -47,6 +58,7 @@ class Key(NamedTuple):
     budget: int
     method: str
     seed: int
+    batch: int = 1  # points that are asked for before the first of them is told
 
 
 @dataclass(frozen=True)
@@ -55,11 +67,13 @@ class Run:
 
     key: Key
     status: Status  # "timeout": stopped at the time limit, what was reached by then is kept
-    values: Array = field(repr=False)  # (n,) every evaluation in order, n <= budget
+    values: Array = field(repr=False)  # (n,) every evaluation in order, n <= budget; NaN where it crashed
     seconds: Array = field(repr=False)  # (n,) spent suggesting each
     error: str = ""  # the traceback of a failed run
     time_limit: float = 0.0  # in seconds, of the whole run
     environment: dict[str, Any] = field(default_factory=dict)  # versions, cores, threads, machine
+    # Of a noisy problem: after so many evaluations, the value without noise at the point recommended then
+    recommended: tuple[tuple[int, float], ...] = ()
 
     @property
     def best(self) -> float:
@@ -93,6 +107,8 @@ class Store:
         if not tables:
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(SCHEMA)
+        elif "batch" not in {row[1] for row in self._connection.execute("PRAGMA table_info(runs)")}:
+            self._connection.executescript(UPGRADE)
 
     def __enter__(self) -> Self:
         return self
@@ -111,6 +127,7 @@ class Store:
                 run.error,
                 run.time_limit,
                 json.dumps(run.environment, sort_keys=True),
+                json.dumps(run.recommended),
             )
             for run in runs
         ]
@@ -121,13 +138,14 @@ class Store:
         """All runs, in the order of their keys."""
         return [
             Run(
-                key=Key(*row[:5]),
-                status=row[5],
-                values=np.array(json.loads(row[6]), dtype=float),
-                seconds=np.array(json.loads(row[7]), dtype=float),
-                error=row[8],
-                time_limit=row[9],
-                environment=json.loads(row[10]),
+                key=Key(*row[:6]),
+                status=row[6],
+                values=np.array(json.loads(row[7]), dtype=float),
+                seconds=np.array(json.loads(row[8]), dtype=float),
+                error=row[9],
+                time_limit=row[10],
+                environment=json.loads(row[11]),
+                recommended=tuple((n, value) for n, value in json.loads(row[12])),
             )
             for row in self._connection.execute(SELECT)
         ]

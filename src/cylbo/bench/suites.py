@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cylbo.bench.problems import exists
+from cylbo.bench.problems.crashes import FAMILY as CRASHES
+from cylbo.bench.problems.engineering import FAMILY as ENGINEERING
+from cylbo.bench.problems.mixed import FAMILY as MIXED
+from cylbo.bench.problems.noise import FAMILY as NOISE
 from cylbo.bench.store import Key
 
-__all__ = ["SUITES", "Suite", "suite"]
+__all__ = ["ALL", "PRACTICAL", "SUITES", "Suite", "suite"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,7 @@ class Suite:
     budgets: Mapping[int, int] = field(hash=False)  # dimension -> evaluations
     methods: tuple[str, ...]
     seeds: int = 5
+    batches: tuple[int, ...] = (1,)  # points at a time
     open: bool = False  # its page shows every method that was run, not only its own
     regret: bool = False  # every seed is another instance: values are not comparable, their distance to the minimum is
     timing: bool = False  # its page is about seconds alone: against what was reached, or against the dimension
@@ -31,10 +37,12 @@ class Suite:
         dims: Iterable[int] | None = None,
         seeds: int | None = None,
         budget: int | None = None,
+        batches: Iterable[int] | None = None,
     ) -> list[Key]:
         """The runs, seed by seed so that an early stop leaves every method with as many; None is the suite's own.
 
-        A dimension that is not the suite's needs a `budget`, which then holds for every dimension.
+        A dimension that is not the suite's needs a `budget`, which then holds for every dimension. Practical problems
+        have one dimension each, and no runs in others.
         """
         budgets = {}
         for dim in self.budgets if dims is None else dims:
@@ -42,12 +50,21 @@ class Suite:
                 known = ", ".join(map(str, self.budgets))
                 raise ValueError(f"suite {self.name} has dimensions {known}; for {dim} give a budget as well.")
             budgets[dim] = self.budgets[dim] if budget is None else budget
-        return [
-            Key(problem, dim, evaluations, method, seed)
-            for seed in range(self.seeds if seeds is None else seeds)
+        places = [
+            (problem, dim, evaluations)
             for dim, evaluations in budgets.items()
             for problem in (self.problems if problems is None else problems)
+            if exists(problem, dim)
+        ]
+        if not places:
+            asked = ", ".join(map(str, budgets))
+            raise ValueError(f"suite {self.name} expected a dimension that one of its problems has, got {asked}.")
+        return [
+            Key(problem, dim, evaluations, method, seed, batch)
+            for seed in range(self.seeds if seeds is None else seeds)
+            for problem, dim, evaluations in places
             for method in (self.methods if methods is None else methods)
+            for batch in (self.batches if batches is None else batches)
         ]
 
 
@@ -152,8 +169,62 @@ SUITES: dict[str, Suite] = {
 }
 
 
+# Their pages show what the others do not ask for: true values, crashes, pairs of runs
+PRACTICAL: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "engineering",
+            "Problems of engineering kind",
+            "Nine small models of things, on which nothing was tuned.",
+            tuple(ENGINEERING.dims),
+            dict.fromkeys(ENGINEERING.dims.values(), 200),
+            ("default", "turbo", "optuna-gp", "cma", "sobol"),
+        ),
+        Suite(
+            "noise",
+            "Noise",
+            "Hartmann6 with normal noise: the true value at the recommended point.",
+            tuple(NOISE.dims),
+            {20: 200},
+            ("default", "cylbo, told the sd", "BoTorch qLogNEI", "BoTorch qLogNEI, told the sd"),
+            regret=True,
+        ),
+        Suite(
+            "failures",
+            "Crashes",
+            "A third of the box crashes.",
+            tuple(CRASHES.dims),
+            {20: 200},
+            ("default", "cylbo, told a million", "optuna-gp", "optuna-tpe"),
+            regret=True,
+        ),
+        Suite(
+            "mixed",
+            "Mixed spaces",
+            "Hyperparameters of scikit-learn models: numbers, integers and choices together.",
+            tuple(MIXED.dims),
+            dict.fromkeys(MIXED.dims.values(), 100),
+            ("default", "optuna-gp", "optuna-tpe", "Optuna TPE, univariate"),
+            seeds=10,
+        ),
+        Suite(
+            "batches",
+            "Batches",
+            "Several points are asked for before the first of them is told.",
+            SUITES["shifted"].problems,
+            {20: 200},
+            ("default",),
+            regret=True,
+            batches=(1, 2, 4, 8),
+        ),
+    )
+}
+ALL = SUITES | PRACTICAL
+
+
 def suite(name: str) -> Suite:
     """The suite of that name."""
-    if name not in SUITES:
-        raise ValueError(f"suite must be one of {', '.join(SUITES)}; got {name!r}.")
-    return SUITES[name]
+    if name not in ALL:
+        raise ValueError(f"suite must be one of {', '.join(ALL)}; got {name!r}.")
+    return ALL[name]

@@ -1,8 +1,8 @@
 """One run in a process of its own: `python -m cylbo.bench.worker '["levy", 20, 200, "paper", 0]'`.
 
-Writes JSON lines: first {"environment": ...}, then [value, seconds] per evaluation, last {"error": ...}, empty when all
-went well. The process ends when its standard input is closed, so it never outlives the runner that started it, however
-that died.
+Writes JSON lines: first {"environment": ...}, then [value, seconds] per evaluation, {"recommended": [n, value]} where
+the problem is noisy, last {"error": ...}, empty when all went well. The process ends when its standard input is closed,
+so it never outlives the runner that started it, however that died.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ import platform
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 import cylbo
-from cylbo.bench.functions import problem
 from cylbo.bench.methods import Method, method
 from cylbo.bench.objective import Objective
+from cylbo.bench.problems import packages, task
 from cylbo.bench.store import Key
 
 __all__ = ["environment", "main"]
@@ -27,10 +27,10 @@ __all__ = ["environment", "main"]
 ALWAYS_NAMED = ("cylbo", "numpy", "scipy")
 
 
-def environment(used: Method) -> dict[str, Any]:
-    """Versions and machine, as kept with every run."""
-    packages = (pip.partition("[")[0] for _, pip in used.packages)  # without extras
-    names = dict.fromkeys([*ALWAYS_NAMED, *packages])
+def environment(used: Method, also: Iterable[str] = ()) -> dict[str, Any]:
+    """Versions and machine, as kept with every run; `also` are packages of the problem."""
+    of_method = (pip.partition("[")[0] for _, pip in used.packages)  # without extras
+    names = dict.fromkeys([*ALWAYS_NAMED, *of_method, *also])
     return {
         "versions": {name: _version(name) for name in names},
         "python": platform.python_version(),
@@ -69,24 +69,28 @@ def _private_output() -> Iterator[TextIO]:
         yield output
 
 
-def main() -> None:
-    """Make the run that the first argument names."""
-    key = Key(*json.loads(sys.argv[1]))
+def main(argument: str) -> None:
+    """Make the run that the argument names."""
+    key = Key(*json.loads(argument))
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     with _private_output() as output:
 
         def observe(_: object, value: float, seconds: float) -> None:
             output.write(json.dumps([value, seconds]) + "\n")
 
+        def observe_best(evaluations: int, value: float) -> None:
+            output.write(json.dumps({"recommended": [evaluations, value]}) + "\n")
+
         used, error = method(key.method), ""
-        output.write(json.dumps({"environment": environment(used)}) + "\n")
+        output.write(json.dumps({"environment": environment(used, packages(key.problem))}) + "\n")
         try:
-            function = problem(key.problem, key.dim, instance=key.seed)
-            used.spend(Objective(function, key.dim, key.budget, observe), key.seed)
+            problem = task(key.problem, key.dim, key.seed)
+            objective = Objective(problem, key.dim, key.budget, observe, batch=key.batch, observe_best=observe_best)
+            used.spend(objective, key.seed)
         except Exception:
             error = traceback.format_exc()
         output.write(json.dumps({"error": error}) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

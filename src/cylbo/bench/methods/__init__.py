@@ -8,6 +8,7 @@ from cylbo.bench.methods import (
     hyperopt,
     local,
     nevergrad,
+    noisy_botorch,
     optuna,
     ours,
     smac,
@@ -33,11 +34,15 @@ FAMILIES = (
     cma,
     local,
     nevergrad,
+    noisy_botorch,
     optuna,
     sobol,
 )
 
-METHODS: dict[str, Method] = {m.name: m for family in FAMILIES for m in family.METHODS}
+# For practical problems alone
+VARIANTS = (*ours.TOLD, *noisy_botorch.METHODS, optuna.UNIVARIATE)
+
+METHODS: dict[str, Method] = {m.name: m for m in (*(m for family in FAMILIES for m in family.METHODS), *VARIANTS)}
 
 
 def method(name: str) -> Method:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cylbo.bench.objective import Objective, Spent
+from cylbo.bench.problems import Need, needs
 
 __all__ = ["Method"]
 
@@ -23,6 +24,8 @@ class Method:
     source: str  # the paper or package it comes from
     search: Callable[[Objective, int], object] = field(repr=False)
     packages: tuple[tuple[str, str], ...] = ()  # (import name, pip name) of what it needs beyond cylbo itself
+    # What it can do beside a function on the box, see `objective.py`
+    handles: frozenset[Need] = frozenset()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -34,6 +37,12 @@ class Method:
     def cure(self) -> str:
         """The command that installs what is missing; empty if nothing is."""
         return f"pip install {shlex.join(self.missing)}" if self.missing else ""
+
+    def obstacle(self, problem: str, batch: int = 1) -> str:
+        """Why it cannot be run on the problem here, so many points at a time; empty if it can."""
+        wanted = needs(problem) | ({"batches"} if batch > 1 else set())
+        unable = wanted - self.handles
+        return f"does not handle {', '.join(sorted(unable))}" if unable else self.cure
 
     def spend(self, objective: Objective, seed: int) -> None:
         """Search until the budget is used up."""

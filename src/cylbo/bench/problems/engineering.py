@@ -8,23 +8,18 @@ instance. No minimum is known but that of the rod.
 """
 
 import itertools
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.random import Generator
 from scipy.interpolate import BSpline
 
-from cylbo.bench.markdown import table
-from cylbo.bench.methods import method
-from cylbo.bench.objective import Objective, Spent
+from cylbo.bench.problems.task import Family, Task
+from cylbo.types import Array
 
-from .players import Array
-from .runs import Cells, Experiment, Key, Played
-from .tables import average_ranks, by_problem, label, methods_of, minutes_of_each, quartiles, reached, stages
+__all__ = ["FAMILY", "PROBLEMS", "instance"]
 
 Function = Callable[[Array], float]
 
@@ -234,7 +229,6 @@ PROBLEMS = {
     "atoms, 30": Design(30, atoms),
     "truss, 24": Design(24, truss),
 }
-METHODS = ("default", "turbo", "optuna-gp", "cma", "sobol")
 
 
 def instance(name: str, seed: int) -> Function:
@@ -242,70 +236,9 @@ def instance(name: str, seed: int) -> Function:
     return PROBLEMS[name].make(np.random.default_rng([zlib.crc32(name.encode()), seed]))
 
 
-def _play(key: Key, time_limit: float) -> Played:
-    f, played = instance(key.problem, key.seed), Played([], [], [])
-    began = since = time.process_time()
-
-    def evaluate(x: Array) -> float:
-        nonlocal since
-        now = time.process_time()
-        if now - began > time_limit:
-            raise Spent
-        value = f(x)
-        played.values.append(value)
-        played.seconds.append(now - since)
-        since = time.process_time()
-        return value
-
-    method(key.method).spend(Objective(evaluate, PROBLEMS[key.problem].dim, key.budget), key.seed)
-    return played
-
-
-def _duels(cells: Cells, n: int) -> list[str]:
-    """On how many instances cylbo ends lower than each peer."""
-    peers = [m for m in methods_of(cells) if m != "default"]
-    rows = []
-    for name, row in cells.items():
-        ours = {run.key.seed: reached(run, n) for run in row.get("default", [])}
-        common = [[(ours[r.key.seed], reached(r, n)) for r in row.get(m, []) if r.key.seed in ours] for m in peers]
-        rows.append([name, *(f"{sum(a < b for a, b in pairs)} of {len(pairs)}" for pairs in common)])
-    return table(["problem", *map(label, peers)], rows)
-
-
-def _lines(cells: Cells) -> list[str]:
-    shown = stages(cells, 50, 100)
-    lines: list[str] = []
-    for n in shown:
-        lines += ["", f"Best value after {n} evaluations, median [lower quartile, upper quartile] over seeds:", ""]
-        lines += by_problem(cells, partial(reached, n=n), partial(quartiles, text="{:.3g}".format))
-    return [
-        *lines[1:],
-        "",
-        *average_ranks(cells, shown, np.median),
-        "",
-        f"On how many instances cylbo has the lower value after {shown[-1]} evaluations:",
-        "",
-        *_duels(cells, shown[-1]),
-        "",
-        minutes_of_each(cells),
-    ]
-
-
-EXPERIMENT = Experiment(
-    name="engineering",
-    title="Problems of engineering kind",
-    about="Nothing was tuned on these. A rover's path among obstacles, the weights of a lasso, those of a small neural "
-    "network, the conductivities of a rod, a controller that swings up a pole, an antenna array, an optical filter, a "
-    "cluster of atoms and a truss; the number is that of the parameters. Every seed is another instance; all methods "
-    "begin at the centre of the box. No minimum is known but that of the rod, 0; the picture shows how far runs are "
-    "above the lowest value that any run of any instance found.",
-    problems=tuple(PROBLEMS),
-    methods=METHODS,
-    budget=200,
-    seeds=5,
-    play=_play,
-    lines=_lines,
-    curve=lambda run: run.best_so_far,
-    regret=False,
-    looks={},
+FAMILY = Family(
+    {name: design.dim for name, design in PROBLEMS.items()},
+    lambda name, seed: Task(instance(name, seed)),
+    # of the lasso
+    packages=("scikit-learn",),
 )

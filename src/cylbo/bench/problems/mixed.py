@@ -1,23 +1,22 @@
-"""Hyperparameters of scikit-learn models on its own data sets: spaces of numbers, integers and choices."""
+"""Hyperparameters of scikit-learn models on its own data sets: spaces of numbers, integers and choices.
 
-from collections.abc import Callable, Mapping, Sequence
+A loss is the mean over three fixed folds: the share of errors, the root mean squared error or the log loss.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import mannwhitneyu
 
-from cylbo.bench.figures import DASHES, style
-from cylbo.bench.markdown import NOTHING, table
-from cylbo.bench.methods import optuna
+from cylbo.bench.problems.task import Family, Task
 from cylbo.space.categories import Boolean, Categorical
 from cylbo.space.parameters import Integer, Real
 from cylbo.space.space import Space
+from cylbo.types import Array
 
-from .players import Array, Cylbo, Optuna, Player, univariate_tpe
-from .runs import Cells, Experiment, Key, Played, Run, play
-from .tables import average_ranks, label, methods_of, reached, seeds, stages
+__all__ = ["FAMILY", "PROBLEMS", "Tuning"]
 
 FOLDS = 3
 
@@ -28,8 +27,10 @@ Params = Mapping[str, Any]
 class Tuning:
     """A model whose cross-validated loss is to be small; the same for the same parameters."""
 
-    data: str  # sklearn.datasets.load_...
-    rows: int  # at most so many of it, so that an evaluation takes a fraction of a second
+    # As in sklearn.datasets.load_...
+    data: str
+    # At most so many rows are used, so that an evaluation takes a fraction of a second
+    rows: int
     scoring: str
     space: Space
     model: Callable[[Params], Any]
@@ -102,7 +103,7 @@ def _splines(p: Params) -> Any:  # noqa: ANN401
     return make_pipeline(_scaler(p["scaler"]), splines, _scaler(p["rescaler"]), net)
 
 
-# Choices in alphabetical order: cylbo begins at the first of each, which is to be no hint
+# Choices stand in alphabetical order: cylbo begins at the first of each, which is to be no hint
 SCALER = Categorical(["minmax", "none", "standard"])
 PROBLEMS = {
     "svm, digits": Tuning(
@@ -171,85 +172,16 @@ PROBLEMS = {
         _splines,
     ),
 }
-METHODS: dict[str, Callable[[Space, int], Player]] = {
-    "default": Cylbo,
-    "optuna-gp": lambda space, seed: Optuna(space, optuna.gaussian_process(seed)),
-    "optuna-tpe": lambda space, seed: Optuna(space, optuna.tpe(seed)),
-    "Optuna TPE, univariate": lambda space, seed: Optuna(space, univariate_tpe(seed)),
-}
 
 
-def _play(key: Key, time_limit: float) -> Played:
-    tuning = PROBLEMS[key.problem]
-    return play(METHODS[key.method](tuning.space, key.seed), tuning, key.budget, time_limit)
+def _task(name: str, seed: int) -> Task:
+    tuning = PROBLEMS[name]
+    return Task(tuning, space=tuning.space)
 
 
-def _reached(runs: Sequence[Run], n: int) -> Array:  # -> (runs,)
-    return np.array([reached(run, n) for run in runs])
-
-
-def _seconds(runs: Sequence[Run]) -> float:
-    """Median of a suggestion in the second half of the runs, when start designs are over."""
-    return float(np.median(np.concatenate([run.seconds[len(run.seconds) // 2 :] for run in runs])))
-
-
-def _lines(cells: Cells) -> list[str]:
-    shown = stages(cells, 25, 50)
-    lines = ["Best loss after so many evaluations, mean ± standard deviation over seeds, the lowest mean bold."]
-    for name, row in cells.items():
-        by_method = {m: np.array([_reached(runs, n) for n in shown]) for m, runs in row.items()}
-        lowest = np.min([of.mean(1) for of in by_method.values()], axis=0)
-        rows = []
-        for method, of in by_method.items():
-            texts = [f"{mean:.4g} ± {sd:.2g}" for mean, sd in zip(of.mean(1), of.std(1), strict=True)]
-            bold = [
-                f"**{text}**" if mean == low else text
-                for text, mean, low in zip(texts, of.mean(1), lowest, strict=True)
-            ]
-            rows.append([label(method), seeds(row[method]), *bold, f"{_seconds(row[method]):.3f}"])
-        lines += ["", *table([name, "seeds", *map(str, shown), "seconds per suggestion"], rows)]
-    return [*lines, "", *average_ranks(cells, shown, np.mean), "", *_duels(cells, shown[-1])]
-
-
-def _duels(cells: Cells, n: int) -> list[str]:
-    """How cylbo compares with each peer on each problem."""
-    peers = [m for m in methods_of(cells) if m != "default"]
-    rows = []
-    for name, row in cells.items():
-        texts = []
-        for peer in peers:
-            if peer not in row or "default" not in row:
-                texts.append(NOTHING)
-                continue
-            ours, theirs = _reached(row["default"], n), _reached(row[peer], n)
-            test = mannwhitneyu(ours, theirs)
-            better = 1.0 - test.statistic / (len(ours) * len(theirs))
-            texts.append(f"{better:.0%} (p = {test.pvalue:.2g})")
-        rows.append([name, *texts])
-    return [
-        f"How often a run of cylbo ends below a run of the peer after {n} evaluations, over all pairs of runs, a tie "
-        "counted half; in brackets the p-value of Wilcoxon's rank-sum test, two-sided.",
-        "",
-        *table(["problem", *map(label, peers)], rows),
-    ]
-
-
-EXPERIMENT = Experiment(
-    name="mixed",
-    title="Mixed spaces",
-    about="Hyperparameters of scikit-learn models, numbers, integers and choices together; the loss is the mean over "
-    "three fixed folds and always the same for the same parameters. The spaces are equal. Nobody was given a start: "
-    "cylbo begins at the middle of all ranges and the first of all choices, which stand in alphabetical order, Optuna "
-    "with its ten random points. Losses: share of errors (svm), root mean squared error (splines), log loss. Runs "
-    "that an error of scikit-learn's ended are left out. The "
-    "picture shows how far they are above the lowest that any run found.",
-    problems=tuple(PROBLEMS),
-    methods=tuple(METHODS),
-    budget=100,
-    seeds=10,
-    play=_play,
-    lines=_lines,
-    curve=lambda run: run.best_so_far,
-    regret=False,
-    looks={"Optuna TPE, univariate": style("optuna-tpe")._replace(dashes=DASHES[1], marker="v")},
+FAMILY = Family(
+    {name: len(tuning.space.parameters) for name, tuning in PROBLEMS.items()},
+    _task,
+    frozenset({"mixed"}),
+    ("scikit-learn",),
 )

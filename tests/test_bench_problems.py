@@ -1,31 +1,26 @@
-"""The practical benchmarks: regions that crash are as large as promised, spaces are the same for all, runs are kept."""
+"""The practical problems: regions that crash are as large as promised, spaces are the same for all, noise is shared."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
-from benchmarks.practical import batches, engineering, failures, mixed, runs
-from benchmarks.practical.__main__ import main
-from benchmarks.practical.players import Cylbo, box, distributions
 
 import cylbo
+from cylbo.bench import problems
 from cylbo.bench.functions import problem
+from cylbo.bench.methods import METHODS
+from cylbo.bench.methods.optuna import distributions
+from cylbo.bench.objective import Objective
+from cylbo.bench.problems import crashes, engineering, mixed
+from cylbo.bench.suites import ALL
 
 
-def run_of(method="default", seed=0, values=(3.0, None, 1.0), **fields):
-    key = runs.Key("failures", "levy, corner", method, 3, seed)
-    environment = {"python": "3", "cores": 2, "threads": 1, "versions": {"cylbo": "1"}}
-    made = runs.Run(key, list(values), [0.5] * len(values), [], 60.0, environment)
-    return dataclasses.replace(made, **fields)
-
-
-@pytest.mark.parametrize("kind", failures.SCORES)
+@pytest.mark.parametrize("kind", crashes.SCORES)
 @pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_third_of_the_box_crashes_but_neither_the_centre_nor_the_optimum(kind, near, seed):
     optimum = problem("levy-shifted", 20, instance=seed).minimizer
-    region = failures.region(kind, optimum, np.random.default_rng(seed), near=near)
+    region = crashes.region(kind, optimum, np.random.default_rng(seed), near=near)
     fresh = np.random.default_rng(99).uniform(-1, 1, (8_000, 20))
     assert np.mean([region.crashes(x) for x in fresh]) == pytest.approx(1 / 3, abs=0.02)
     assert not region.crashes(np.zeros(20))
@@ -40,20 +35,20 @@ def nearest_crash(region, optimum, rng):
     return next((r for r in steps if any(region.crashes(optimum + r * d) for d in directions)), math.inf)
 
 
-@pytest.mark.parametrize("kind", failures.SCORES)
+@pytest.mark.parametrize("kind", crashes.SCORES)
 def test_near_means_a_step_away(kind):
     optimum, rng = problem("levy-shifted", 20, instance=1).minimizer, np.random.default_rng(0)
-    near = failures.region(kind, optimum, np.random.default_rng(0), near=True)
+    near = crashes.region(kind, optimum, np.random.default_rng(0), near=True)
     assert 0 < nearest_crash(near, optimum, rng) < 0.2
 
 
 def test_a_half_space_is_convex_and_a_corner_knows_two_coordinates():
     optimum, rng = np.zeros(20), np.random.default_rng(0)
     x = rng.uniform(-1, 1, (500, 20))
-    half = failures.region("half-space", optimum, np.random.default_rng(1))
+    half = crashes.region("half-space", optimum, np.random.default_rng(1))
     inside = x[[half.crashes(p) for p in x]]
     assert all(half.crashes((a + b) / 2) for a, b in zip(inside, inside[::-1], strict=True))
-    corner = failures.region("corner", optimum, np.random.default_rng(1))
+    corner = crashes.region("corner", optimum, np.random.default_rng(1))
     matters = [
         any(corner.crashes(np.where(np.arange(20) == i, end, p)) != corner.crashes(p) for p in x for end in (-1, 1))
         for i in range(20)
@@ -62,11 +57,26 @@ def test_a_half_space_is_convex_and_a_corner_knows_two_coordinates():
 
 
 def test_the_same_problem_crashes_in_the_same_places_for_every_method():
-    regions = [failures._region(runs.Key("failures", "levy, smooth", m, 200, 3)) for m in failures.METHODS]
     x = np.random.default_rng(0).uniform(-1, 1, (300, 20))
-    first, *others = ([region.crashes(p) for p in x] for region in regions)
-    assert 0 < sum(first) < 300
-    assert all(other == first for other in others)
+    first, again, other = ([problems.task("levy, smooth", 20, seed).evaluate(p) for p in x] for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert 0 < np.isnan(first).sum() < 300
+    assert (np.isnan(first) != np.isnan(other)).any()
+    whole = problem("levy-shifted", 20, instance=3)
+    assert all(value == whole(p) for value, p in zip(first, x, strict=True) if not math.isnan(value))
+
+
+def test_noise_is_the_same_for_every_method_and_has_the_standard_deviation_of_the_name():
+    x = np.zeros(20)
+    first, again, large = (problems.task(f"hartmann6-shifted, sd {sd}", 20, 2) for sd in (0.1, 0.1, 0.5))
+    values, repeated, noisier = (np.array([task.evaluate(x) for _ in range(2000)]) for task in (first, again, large))
+    np.testing.assert_array_equal(values, repeated)
+    truth = problem("hartmann6-shifted", 20, instance=2)(x)
+    assert first.truth(x) == truth
+    assert (first.noise, large.noise) == (0.1, 0.5)
+    # The standard error of a standard deviation is sd / sqrt(2 n)
+    assert np.std(values - truth) == pytest.approx(0.1, abs=4 * 0.1 / np.sqrt(4000))
+    np.testing.assert_allclose(noisier - truth, 5 * (values - truth), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", engineering.PROBLEMS)
@@ -173,18 +183,6 @@ def test_a_truss_carries_its_loads():
     assert cost(x) == pytest.approx(volume + 50 * overload + 100 * max(-moved.min() - 1, 0.0))
 
 
-def test_an_engineering_run_ends_with_the_budget_or_the_time(monkeypatch):
-    key = runs.Key("engineering", "antenna, 32", "sobol", 9, 3)
-    played = engineering._play(key, 60.0)
-    assert len(played.values) == len(played.seconds) == 9
-    assert played.values[0] == engineering.instance("antenna, 32", 3)(np.zeros(32))
-    clock = iter(range(1000))
-    monkeypatch.setattr(engineering.time, "process_time", lambda: next(clock))
-    stopped = engineering._play(key, 7.5)
-    assert 1 < len(stopped.values) < 9
-    assert stopped.values == played.values[: len(stopped.values)]
-
-
 @pytest.mark.filterwarnings("ignore")  # of models that do not converge
 @pytest.mark.parametrize("name", mixed.PROBLEMS)
 def test_a_mixed_problem_is_finite_deterministic_and_not_flat(name):
@@ -213,106 +211,73 @@ def test_optuna_searches_the_same_space():
                 assert isinstance(theirs[name].low, int) == isinstance(ours, cylbo.Integer)
 
 
-class Counter:
-    """A player that suggests 0, 1, 2, ... and recommends the lowest that it was told."""
-
-    def __init__(self):
-        self.asked, self.told, self.open = 0, [], 0
-
-    def ask(self):
-        self.asked += 1
-        self.open += 1
-        return self.asked - 1
-
-    def tell(self, value):
-        self.open -= 1
-        self.told.append(value)
-
-    def recommended(self):
-        return self.told.index(min(v for v in self.told if v is not None))
+def test_every_problem_of_a_suite_exists_in_its_dimensions_and_can_be_met_by_its_methods():
+    for suite in ALL.values():
+        for key in suite.keys(seeds=1):
+            problems.check_problem(key.problem, key.dim)
+            obstacle = METHODS[key.method].obstacle(key.problem, key.batch)
+            assert "does not handle" not in obstacle, (key, obstacle)
 
 
-def test_a_round_asks_for_all_its_points_before_any_is_evaluated():
-    player, open_then = Counter(), []
-    played = runs.play(player, lambda i: open_then.append(player.open) or float(-i), 7, 60.0, batch=3)
-    assert played.values == [0.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0]
-    assert open_then == [3, 2, 1, 3, 2, 1, 1]
-    assert len(played.seconds) == 7
+@pytest.mark.parametrize("name", ["levy, corner", "hartmann6, sd 0.1", "truss, 24", "svm, digits"])
+def test_a_practical_problem_knows_its_dimension(name):
+    with pytest.raises(ValueError, match=rf"{name} has \d+ dimensions, got 3"):
+        problems.task(name, 3, 0)
 
 
-def test_what_is_recommended_counts_every_ten_evaluations_and_at_the_end():
-    played = runs.play(Counter(), lambda i: float(-i), 25, 60.0, truth=lambda i: 100.0 + i)
-    assert played.recommended == [(10, 109.0), (20, 119.0), (25, 124.0)]
+def test_an_unknown_problem_is_told_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"'levy-shifted'.*'truss, 24'.*bbob-f1.*got 'truss'"):
+        problems.check_problem("truss", 24)
 
 
-def test_a_run_out_of_time_keeps_what_it_has(monkeypatch):
-    clock = iter(range(1000))
-    monkeypatch.setattr(runs.time, "process_time", lambda: next(clock))
-    played = runs.play(Counter(), lambda i: float(-i), 25, 10.0, truth=lambda i: float(i))
-    assert 0 < len(played.values) < 25
-    assert played.recommended[-1] == (len(played.values), float(len(played.values) - 1))
+def test_methods_meet_only_what_they_say_they_can_handle():
+    assert METHODS["cma"].obstacle("levy-shifted") == ""
+    assert METHODS["cma"].obstacle("levy, corner") == "does not handle crashes"
+    assert METHODS["cma"].obstacle("levy-shifted", batch=2) == "does not handle batches"
+    assert METHODS["optuna-tpe"].obstacle("hartmann6, sd 0.1") == "does not handle noise"
+    assert METHODS["optuna-tpe"].obstacle("svm, digits") == ""
 
 
-def test_cylbo_is_told_of_crashes_as_failures_or_as_a_penalty():
-    failing, punished = Cylbo(box(2), 0), Cylbo(box(2), 0, penalty=1e6)
-    for player in (failing, punished):
-        for value in (1.0, None):
-            player.ask()
-            player.tell(value)
-    assert [trial.status for trial in failing._opt.trials] == ["done", "failed"]
-    assert [trial.value for trial in punished._opt.trials] == [1.0, 1e6]
+@pytest.mark.filterwarnings("ignore")  # of models that do not converge
+@pytest.mark.parametrize("suite", ["noise", "failures", "mixed"])
+def test_every_method_of_a_practical_suite_spends_its_budget_from_the_same_start(suite):
+    for package in ("optuna", "botorch", "sklearn"):
+        pytest.importorskip(package)
+    name = ALL[suite].problems[0]
+    (dim,) = {key.dim for key in ALL[suite].keys(problems=[name], seeds=1)}
+    firsts = []
+    for method in ALL[suite].methods:
+        objective = Objective(problems.task(name, dim, 0), dim, 24)
+        METHODS[method].spend(objective, 0)
+        assert len(objective.values) == 24
+        if suite == "noise":
+            assert [n for n, _ in objective.recommended] == [10, 20, 24]
+            best = objective.recommended[-1][1]
+            assert best in [problem("hartmann6", 20)(x) for x in objective.points]
+        firsts.append(objective.points[0])
+    if suite != "mixed":
+        assert not np.any(firsts)
+    else:
+        # Nobody is given a start: cylbo begins at the first of all choices, Optuna at random ones
+        assert firsts[0]["kernel"] == "linear"
 
 
-def test_the_best_so_far_leaves_crashes_out():
-    assert run_of(values=(None, 3.0, None, 4.0, 1.0)).best_so_far.tolist() == [math.inf, 3.0, 3.0, 3.0, 1.0]
+def test_optuna_and_cylbo_are_told_of_crashes_as_failures_and_one_variant_of_a_penalty(monkeypatch):
+    told = []
+    optimizer = cylbo.Optimizer
 
+    class Watched(optimizer):
+        def fail(self, *args, **more):
+            told.append("failed")
+            return super().fail(*args, **more)
 
-def test_finished_runs_are_not_made_again_and_stopped_ones_only_if_there_is_more_time(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    for seed, values in enumerate([(3.0, None, 1.0), (3.0,)]):
-        runs.append(run_of(seed=seed, values=values), path)
-    made = runs.read(path)
-    assert made == [run_of(), run_of(seed=1, values=(3.0,))]
-    keys = [run_of(seed=seed).key for seed in range(3)]
-    assert runs.missing(keys, made, 60.0) == keys[2:]
-    assert runs.missing(keys, made, 61.0) == keys[1:]
+        def tell(self, trial, value, **more):
+            told.append(value)
+            return super().tell(trial, value, **more)
 
-
-def test_a_run_made_again_replaces_the_first(tmp_path):
-    for values in ((3.0,), (3.0, 2.0, 1.0)):
-        runs.append(run_of(values=values), tmp_path / "runs.jsonl")
-    assert [run.values for run in runs.read(tmp_path / "runs.jsonl")] == [[3.0, 2.0, 1.0]]
-
-
-def test_the_ratio_of_batches_is_the_geometric_mean_over_common_seeds():
-    def runs_of(method, regrets):
-        return [
-            run_of(
-                key=runs.Key("batches", "levy-shifted", method, 2, seed),
-                values=(1e3, problem("levy-shifted", 20, instance=seed).minimum + regret),
-            )
-            for seed, regret in enumerate(regrets)
-        ]
-
-    alone = runs_of("q = 1", [2.0, 4.0, 1e-9])
-    assert batches._ratio(runs_of("q = 8", [4.0, 32.0]), alone, 2) == pytest.approx(4.0)
-    assert batches._ratio(runs_of("q = 8", [2.0, 4.0, 1e-7]), alone, 2) == pytest.approx(1.0)
-    assert math.isnan(batches._ratio([], alone, 2))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["mixed", "--seeds", "0"], "expected an integer of at least 1, got 0"),
-        (["noise", "--jobs", "-1"], "expected an integer of at least 1, got -1"),
-        (["mixed", "--problems", "nosuch"], "invalid choice: 'nosuch'"),
-    ],
-)
-def test_mistakes_on_the_command_line_are_explained(words, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["practical", *words])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code
-    assert message in f"{stopped.value.code} {capsys.readouterr().err}"
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(cylbo, "Optimizer", Watched)
+    crashing = problems.Task(lambda x: math.nan if x.any() else 1.0)
+    for name, expected in (("default", "failed"), ("cylbo, told a million", 1e6)):
+        METHODS[name].spend(Objective(crashing, 2, 3), 0)
+        assert told == [1.0, expected, expected]
+        told.clear()
