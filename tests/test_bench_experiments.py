@@ -77,8 +77,8 @@ def test_methods_with_another_limit_or_fewer_seeds_have_a_command_of_their_own()
     runs += [record("levy, smooth", "optuna-tpe", time_limit=7.0)]
     two, one, short = experiment_commands(NAMED["failures"], runs)
     assert two.endswith("--functions 'levy, smooth' --time-limit 1800 --seeds 2 --methods default --out results.db")
-    assert one.endswith("--seeds 1 --methods optuna-gp")
-    assert short.endswith("--time-limit 7 --seeds 1 --methods optuna-tpe")
+    assert one.endswith("--seeds 1 --methods optuna-gp --out results.db")
+    assert short.endswith("--time-limit 7 --seeds 1 --methods optuna-tpe --out results.db")
 
 
 def test_experiments_of_a_page_stand_on_it_with_their_pictures(tmp_path, monkeypatch):

@@ -316,8 +316,9 @@ def test_a_model_of_pure_noise_is_no_better_than_the_mean():
 
 def trials_at(x, **fields):
     """One suggestion of the model per point."""
-    info = {"acquisition": 0.0, "displacement": 0.5, "spread": 1.0}
-    common = {"value": 1.0, "status": "done", "info": info, **fields}
+    said = {"acquisition": 0.0, "displacement": 0.5, "spread": 1.0}
+    said = cylbo.Suggestion(**fields.pop("said", said))
+    common = {"value": 1.0, "status": "done", "suggestion": said, **fields}
     return [Trial(i, np.array(point, dtype=float), **common) for i, point in enumerate(x)]
 
 
@@ -397,9 +398,9 @@ def test_the_radius_is_a_share_of_the_way_to_the_farthest_corner(center, points,
 
 
 def test_only_the_last_ten_suggestions_of_a_model_count():
-    old = trials_at([CORNER] * 5, info={"acquisition": 0.0, "displacement": 100.0, "spread": 1.0, "chance": 0.1})
-    given = trials_at([CORNER] * 3, info={}, origin="given")
-    new = trials_at([INSIDE] * 10, info={"acquisition": 0.0, "displacement": 0.25, "spread": 1.0, "chance": 0.5})
+    old = trials_at([CORNER] * 5, said={"acquisition": 0.0, "displacement": 100.0, "spread": 1.0, "probability": 0.1})
+    given = trials_at([CORNER] * 3, said={}, origin="given")
+    new = trials_at([INSIDE] * 10, said={"acquisition": 0.0, "displacement": 0.25, "spread": 1.0, "probability": 0.5})
     health = report([*old, *new, *given])
     assert (health.on_bounds, health.displacement, health.chance) == (0.0, 0.25, 0.5)
     assert health.origin == "given"
@@ -425,7 +426,7 @@ def test_an_acquisition_is_flat_if_it_was_so_wherever_it_was_looked_at(spreads, 
         {"acquisition": -5.0} | ({} if spread is None else {"spread": spread, "displacement": move})
         for spread, move in zip(spreads, moves, strict=True)
     ]
-    health = report([trials_at([INSIDE], info=info)[0] for info in infos])
+    health = report([trials_at([INSIDE], said=said)[0] for said in infos])
     assert health.flat is flat
     assert [warning.split(":")[0] for warning in health.warnings] == ["the acquisition is flat"] * flat
     assert (", flat" in str(health)) == flat
@@ -434,7 +435,7 @@ def test_an_acquisition_is_flat_if_it_was_so_wherever_it_was_looked_at(spreads, 
 
 @pytest.mark.parametrize("origin", ["last hyperparameters", "space-filling"])
 def test_points_that_came_without_a_model_are_told(origin):
-    fallen, fine = trials_at([INSIDE] * 2, origin=origin, info={}), trials_at([INSIDE] * 9)
+    fallen, fine = trials_at([INSIDE] * 2, origin=origin, said={}), trials_at([INSIDE] * 9)
     [warning] = report([*fallen, *fine[:8]]).warnings
     assert warning.startswith(f"2 of the last 10 points came without a working model ({origin})")
     [warning] = report([*fallen, *fine]).warnings
@@ -448,7 +449,7 @@ def test_other_points_came_as_they_should(origin):
 
 
 def test_while_random_points_cover_the_box_it_is_told_why():
-    covering, fine = trials_at([INSIDE] * 3, origin="covering", info={}), trials_at([INSIDE])
+    covering, fine = trials_at([INSIDE] * 3, origin="covering", said={}), trials_at([INSIDE])
     [warning] = report(covering).warnings
     assert "much worse than it predicted" in warning
     assert report([*covering, *fine]).warnings == ()
@@ -456,7 +457,7 @@ def test_while_random_points_cover_the_box_it_is_told_why():
 
 @pytest.mark.parametrize(("kept", "warned"), [(0, False), (5, False), (6, True), (10, True)])
 def test_a_search_that_noise_keeps_near_a_point_is_told(kept, warned):
-    near = trials_at([INSIDE] * kept, info={"acquisition": -1.0, "reach": 0.3})
+    near = trials_at([INSIDE] * kept, said={"acquisition": -1.0, "trust_radius": 0.3})
     warnings = report([*near, *trials_at([INSIDE] * (10 - kept))]).warnings
     assert ["noise hides most" in warning for warning in warnings] == [True] * warned
 
