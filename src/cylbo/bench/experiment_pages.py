@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -52,11 +53,11 @@ def _section(experiment: Experiment, records: Sequence[Record], picture: Path) -
         if any(run.minimum is None for runs in cells[problem].values() for run in runs):
             lowest = min(curve[-1] for curves in row.values() for curve in curves)
             panels[problem] = {m: [curve - lowest for curve in curves] for m, curves in row.items()}
-    # By name the lab might choose the same look for two
-    figures.OURS.update(experiment.looks)
-    drawn = figures.convergence(
-        panels, at=evaluations_of_points(budget), title=experiment.title, above_minimum=experiment.problems
-    )
+    # By name the lab might choose the same look for two; the looks of other pictures stay as they are
+    with mock.patch.dict(figures.OURS, experiment.looks):
+        drawn = figures.convergence(
+            panels, at=evaluations_of_points(budget), title=experiment.title, above_minimum=experiment.problems
+        )
     figures.save(drawn, picture)
     heading = f"## {experiment.title}: {budget} evaluations"
     link = f"![{experiment.title}]({picture.name})"
