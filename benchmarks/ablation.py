@@ -51,10 +51,13 @@ PROBLEMS = (*suite("table1").problems, *suite("shifted").problems, *COCO)
 COCO_DIMENSIONS = (20, 40, 80, 160, 320, 640)
 SMALLEST_REGRET = 1e-4
 
-METHODS.update(
-    (name, Method(name, name, "this library", partial(search, config=config))) for name, config in VARIANTS.items()
-)
 WORKER = (sys.executable, "-m", "benchmarks.ablation", "worker")
+
+
+def add_variants() -> None:
+    """Make the variants methods of the lab, in this process."""
+    for name, config in VARIANTS.items():
+        METHODS[name] = Method(name, name, "this library", partial(search, config=config))
 
 
 def main() -> None:
@@ -114,6 +117,7 @@ def comparison(found: dict[Key, float], variants: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    add_variants()
     if sys.argv[1:2] == ["worker"]:
         worker.main(sys.argv[2])
     else:
