@@ -21,7 +21,7 @@ import pytest
 import cylbo
 from cylbo.store.lock import Lock
 from files import continued
-from test_storage import BOX, CHEAP, bits, bowl, make, run
+from test_storage import BOX, CHEAP, bits, bowl, in_a_program, make, run
 
 THREADS, EACH = 8, 50
 
@@ -134,15 +134,9 @@ def in_a_fork(function):
     return said
 
 
-def in_a_program(function, path):
-    """Call a function of this file in a process of its own, in which no other library minds a fork."""
-    program = f"import pathlib, test_shared_use as t; t.{function.__name__}(pathlib.Path({str(path)!r}))"
-    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    here = pathlib.Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=here, env=os.environ | one_thread, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+def called(function, path):
+    """Call a function of this file in a process that may fork."""
+    in_a_program(f"import pathlib, test_shared_use as t; t.{function.__name__}(pathlib.Path({str(path)!r}))")
 
 
 def parent_and_forks(path):
@@ -169,7 +163,7 @@ def parent_and_forks(path):
 
 
 def test_a_forked_child_cannot_use_the_file_of_its_parent(path):
-    in_a_program(parent_and_forks, path)
+    called(parent_and_forks, path)
 
 
 def fork_while_a_thread_asks(path):
@@ -190,7 +184,7 @@ def fork_while_a_thread_asks(path):
 
 
 def test_a_child_does_not_wait_for_a_thread_that_was_not_forked(path):
-    in_a_program(fork_while_a_thread_asks, path)
+    called(fork_while_a_thread_asks, path)
 
 
 def test_a_copy_is_made_of_nothing_that_changes_later():
@@ -216,7 +210,7 @@ def pool_of_forks(path):
 
 
 def test_a_forked_pool_may_evaluate_for_its_parent(path):
-    in_a_program(pool_of_forks, path)
+    called(pool_of_forks, path)
 
 
 # ---- copies

@@ -92,6 +92,17 @@ def path(tmp_path):
 ATTEMPTS = 40  # kills of each method at the least
 
 
+def in_a_program(program):
+    """Run Python in a process of its own that may fork: it has one thread, and no library that minds."""
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=here, env=os.environ | one_thread, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def killed_runs(folder, name, kills, run_once=None):
     """Runs that are killed and resumed until they are done, one after the other until there were so many kills.
 
@@ -168,12 +179,7 @@ def batches_by_hand(path, method):
 @pytest.mark.parametrize("name", ["default", "paper"])
 def test_runs_by_hand_that_are_killed_with_trials_open_go_on_as_one_that_was_not(tmp_path, name):
     program = f"import test_storage as t; t.killed_runs({str(tmp_path)!r}, {name!r}, {ATTEMPTS}, t.batches_by_hand)"
-    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    here = pathlib.Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=here, env=os.environ | one_thread, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    done = in_a_program(program)
     runs, kills = map(int, done.stdout.split())
     assert kills >= ATTEMPTS
     assert batches_by_hand(tmp_path / "calm.db", METHODS[name]) == 0
@@ -187,12 +193,7 @@ def test_runs_by_hand_that_are_killed_with_trials_open_go_on_as_one_that_was_not
 @pytest.mark.parametrize("name", ["default", "paper"])
 def test_runs_that_are_killed_again_and_again_give_the_points_of_one_that_was_not(tmp_path, name):
     program = f"import test_storage; test_storage.killed_runs({str(tmp_path)!r}, {name!r}, {ATTEMPTS})"
-    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # for a fork to be safe
-    here = pathlib.Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=here, env=os.environ | one_thread, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    done = in_a_program(program)
     runs, kills = map(int, done.stdout.split())
     assert kills >= ATTEMPTS
     calm = run(method=METHODS[name], noisy=False)
